@@ -1,0 +1,1 @@
+"""Memory: liveness to intervals, intervals to offsets, and judging the result."""
