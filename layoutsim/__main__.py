@@ -1,0 +1,7 @@
+"""``python -m layoutsim``."""
+
+import sys
+
+from layoutsim.cli import main
+
+sys.exit(main())
