@@ -1,0 +1,45 @@
+"""What XLA wrote into its dump folder during one compilation, by meaning; names differ between backends and releases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+DUMPED_PASSES = "layout-assignment|flatten-call-graph"
+"""Passes around which modules are dumped; the second stands before the first and changes few modules."""
+
+_STAGES = {
+    "after_layout": r"\.after_layout-assignment\.",
+    "final": r"after_optimizations\.txt$",
+    "buffer_assignment": r"buffer-assignment\.txt$",
+    "memory_usage_report": r"memory-usage-report\.txt$",
+    "live_range": r"live-range\.txt$",
+}
+_BEFORE = (r"\.before_layout-assignment", r"layout_assignment\.after_pipeline-start", r"\.after_flatten-call-graph\.")
+
+
+def read_dumps(folder: Path) -> dict[str, str]:
+    """The texts of the last compilation by stage: ``before_layout``, ``after_layout``, ``final`` and the reports.
+
+    Stages that the compiler did not reach are missing. A pass that changes nothing dumps nothing after it, so
+    ``after_layout`` is ``before_layout`` then.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    found = {stage: path.read_text() for stage, pattern in _STAGES.items() if (path := _largest(files, pattern))}
+    before = next((path for pattern in _BEFORE if (path := _largest(files, pattern))), None)
+    if before is not None:
+        found["before_layout"] = before.read_text()
+        found.setdefault("after_layout", found["before_layout"])
+    return found
+
+
+def clear_dumps(folder: Path) -> None:
+    """Empty the folder for the next compilation."""
+    for path in folder.iterdir():
+        if path.is_file():
+            path.unlink()
+
+
+def _largest(files: list[Path], pattern: str) -> Path | None:
+    matching = [path for path in files if re.search(pattern, path.name)]
+    return max(matching, key=lambda path: path.stat().st_size, default=None)

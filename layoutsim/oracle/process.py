@@ -1,0 +1,192 @@
+"""A compiler in a process of its own, which survives modules that abort it (:class:`Oracle`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from layoutsim.errors import InputError
+from layoutsim.ir import Module
+from layoutsim.oracle.dumps import DUMPED_PASSES, clear_dumps, read_dumps
+
+Backend = Literal["gpu", "cpu"]
+
+LAYOUT_ASSIGNMENT = ("layout-assignment",)
+BARE_PIPELINE = ("layout-assignment", "copy-insertion")
+"""The passes that layoutsim models from end to end; scheduling and buffer assignment follow in any case."""
+WHOLE_PIPELINE = ()
+
+PYTHON_VARIABLE = "LAYOUTSIM_ORACLE_PYTHON"
+"""Environment variable: the Python of an environment with jax, where layoutsim's own has none."""
+
+_HERE = Path(__file__).parent
+_INSTALL = {"gpu": "pip install 'jax[cuda12]==0.10.2'", "cpu": "pip install jax==0.10.2"}
+
+
+class OracleMissingError(InputError):
+    """The real compiler is not installed; the message says what to install."""
+
+
+@frozen
+class Answer:
+    """What the real compiler did with one module; ``None`` where it did not get that far.
+
+    Attributes:
+        release: of jax, such as ``0.10.2``.
+        before_layout: the module as it entered layout assignment.
+        sizes: bytes by kind when code was generated, else empty.
+        note: the compiler's own words when it refused. After single passes, code generation nearly always refuses; that
+            is no failure of what came before.
+        aborted: the compiler ended the process.
+    """
+
+    release: str
+    before_layout: str | None = None
+    after_layout: str | None = None
+    final: str | None = None
+    buffer_assignment: str | None = None
+    memory_usage_report: str | None = None
+    live_range: str | None = None
+    sizes: Mapping[str, int] = field(factory=dict[str, int])
+    note: str = ""
+    aborted: bool = False
+
+
+class Oracle:
+    """The real compiler, restricted to some passes; use as a context manager and ask many times.
+
+    Args:
+        passes: names of the passes that run, all of them when empty.
+        devices: compile for this many replicas.
+        target: description of the GPU, H100 unless given.
+        python: interpreter that has jax; ``$LAYOUTSIM_ORACLE_PYTHON`` or this one unless given.
+        timeout: seconds for one module.
+
+    Raises:
+        OracleMissingError: jax or the CUDA plugin is not installed there (when the first question is asked).
+    """
+
+    def __init__(
+        self,
+        backend: Backend = "gpu",
+        passes: Sequence[str] = LAYOUT_ASSIGNMENT,
+        devices: int = 1,
+        *,
+        target: Path | None = None,
+        python: str | None = None,
+        timeout: float = 600.0,
+    ) -> None:
+        self.backend = backend
+        self.devices = devices
+        self.release = ""
+        self._python = python or os.environ.get(PYTHON_VARIABLE) or sys.executable
+        self._target = target or _HERE / "h100.txtpb"
+        self._timeout = timeout
+        self._folder = tempfile.TemporaryDirectory(prefix="layoutsim-oracle-")
+        self._dumps = Path(self._folder.name, "dumps")
+        self._dumps.mkdir()
+        self._errors = Path(self._folder.name, "errors")
+        self._environment = _environment(backend, passes, devices, self._dumps)
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, module: Module | str) -> Answer:
+        """Compile one module."""
+        text = module if isinstance(module, str) else module.to_text()
+        process = self._running()
+        clear_dumps(self._dumps)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"text": text}) + "\n")
+        process.stdin.flush()
+        reply = self._read(process)
+        if reply is None:
+            note = self._errors.read_text(errors="replace")[-4000:]
+            self.close_process()
+            return Answer(self.release, note=note, aborted=True, **self._dumped())
+        return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
+
+    def _dumped(self) -> dict[str, Any]:
+        return {**read_dumps(self._dumps)}
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            command = [self._python, str(_HERE / "worker"), self.backend, str(self._target), str(self.devices)]
+            with self._errors.open("w") as errors:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env=self._environment,
+                    text=True,
+                )
+            hello = self._read(self._process)
+            if hello is None or "missing" in hello:
+                self.close_process()
+                raise OracleMissingError(self._missing_text(hello))
+            self.release = hello["release"]
+        return self._process
+
+    def _read(self, process: subprocess.Popen[str]) -> dict[str, Any] | None:
+        """The next answer, or ``None`` when the process ended or took too long."""
+        assert process.stdout is not None
+        ready, _, _ = select.select([process.stdout], [], [], self._timeout)
+        line = process.stdout.readline() if ready else ""
+        return json.loads(line) if line else None
+
+    def _missing_text(self, hello: dict[str, Any] | None) -> str:
+        reason = hello["missing"] if hello else self._errors.read_text(errors="replace").strip().rpartition("\n")[2]
+        return (
+            f"the real {self.backend.upper()} compiler needs jax: {_INSTALL[self.backend]}, or set {PYTHON_VARIABLE} to the "
+            f"Python of an environment that has it ({self._python}: {reason})"
+        )
+
+    def close_process(self) -> None:
+        """End the compiler's process; the next question starts a new one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def close(self) -> None:
+        self.close_process()
+        self._folder.cleanup()
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _environment(backend: Backend, passes: Sequence[str], devices: int, dumps: Path) -> dict[str, str]:
+    flags = [
+        f"--xla_dump_to={dumps}",
+        "--xla_dump_hlo_as_text",
+        f"--xla_dump_hlo_pass_re={DUMPED_PASSES}",
+        "--xla_gpu_autotune_level=0",  # there is no GPU to measure on
+        f"--xla_force_host_platform_device_count={devices}",
+    ]
+    if passes:
+        flags.append(f"--xla_enable_hlo_passes_only={','.join(passes)}")
+    settings = {"XLA_FLAGS": " ".join(flags), "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if backend == "cpu":
+        settings["JAX_PLATFORMS"] = "cpu"
+    return {**os.environ, **settings}
+
+
+def device_count(text: str) -> int:
+    """Partitions or replicas that a module's header states, at least 1."""
+    header = text[: text.find("\n\n")] if "\n\n" in text else text
+    counts = re.findall(r"(?:num_partitions|replica_count)=(\d+)", header)
+    return max(map(int, counts), default=1)
