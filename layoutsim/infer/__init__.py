@@ -1,0 +1,35 @@
+"""Shape inference: the result shape of any opcode from its operands' shapes (text spec, section 3).
+
+Every opcode has a rule; the rules stand by family in ``elementwise``, ``movement``, ``contraction``, ``reduction``,
+``control`` and ``collective``.
+"""
+
+from layoutsim.infer import collective, contraction, control, elementwise, movement, reduction  # pyright: ignore[reportUnusedImport]
+from layoutsim.infer.elementwise import default_compare_type
+from layoutsim.infer.registry import CAN_INFER, RULES, ProgramShape, Site, infer_shape, infer_site, program_shape
+from layoutsim.infer.shapes import (
+    compatible_up_to_precision,
+    component_type,
+    higher_type,
+    new_array,
+    same_type_up_to_precision,
+)
+from layoutsim.infer.windows import dilated, window_size
+
+__all__ = [
+    "CAN_INFER",
+    "RULES",
+    "ProgramShape",
+    "Site",
+    "compatible_up_to_precision",
+    "component_type",
+    "default_compare_type",
+    "dilated",
+    "higher_type",
+    "infer_shape",
+    "infer_site",
+    "new_array",
+    "program_shape",
+    "same_type_up_to_precision",
+    "window_size",
+]

@@ -1,0 +1,412 @@
+"""Shape rules of data movement and construction (text spec, 3.5 and 3.9).
+
+Rules that rearrange a copied shape (reverse, transpose, dynamic-update-slice, set-dimension-size, scatter) keep the operand's
+layout; ``transpose`` moves it along, so that the inferred transpose is a bitcast. All others build a default layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layoutsim.infer.reducer import check_reducer
+from layoutsim.infer.registry import Site, shape_rule
+from layoutsim.infer.shapes import (
+    dynamic_flags,
+    higher_type,
+    new_array,
+    permuted,
+    same_type_up_to_precision,
+    scalar,
+    sizes_agree,
+    with_dynamic,
+)
+from layoutsim.ir import UNBOUNDED, ArrayShape, ElementType, Opcode, Shape, TupleShape, tuple_shape
+from layoutsim.ir.payloads import (
+    ConstantPayload,
+    DimensionsPayload,
+    DynamicSlicePayload,
+    GatherPayload,
+    IotaPayload,
+    PadPayload,
+    ScatterPayload,
+    SlicePayload,
+    TupleIndexPayload,
+)
+
+Ints = tuple[int, ...]
+
+_LARGEST_S32 = 2**31 - 1
+
+
+# -- construction --------------------------------------------------------------------------------------------------------
+
+
+@shape_rule(Opcode.PARAMETER)
+def _parameter(site: Site) -> Shape:
+    return site.stated_shape()
+
+
+@shape_rule(Opcode.CONSTANT)
+def _constant(site: Site) -> Shape:
+    return site.payload_as(ConstantPayload).literal.shape
+
+
+@shape_rule(Opcode.IOTA)
+def _iota(site: Site) -> Shape:
+    dimension, result = site.payload_as(IotaPayload).iota_dimension, site.stated_array()
+    if not 0 <= dimension < result.rank:
+        site.fail(f"has iota_dimension {dimension}, expected one of the {result.rank} dimensions of {result}")
+    if result.element_type.is_pred:
+        site.fail("has element type pred, expected an integral, floating or complex type")
+    return result
+
+
+@shape_rule(Opcode.BROADCAST)
+def _broadcast(site: Site) -> Shape:
+    """Dimension ``i`` of the operand is dimension ``dimensions[i]`` of the result, of exactly the same size."""
+    operand, result = site.array(0), site.stated_array()
+    dimensions = site.payload_as(DimensionsPayload).dimensions
+    if operand.element_type is not result.element_type:
+        site.fail(f"has shape {result}, expected element type {operand.element_type} (same as operand 0)")
+    if len(dimensions) != operand.rank:
+        site.fail(f"has {len(dimensions)} dimensions, expected {operand.rank}, the rank of operand 0")
+    for size, d in zip(operand.dimensions, dimensions, strict=True):
+        if not 0 <= d < result.rank:
+            site.fail(f"has dimensions {dimensions}, expected numbers in 0..{result.rank - 1}")
+        if result.dimensions[d] != size:
+            site.fail(f"has size {result.dimensions[d]} in dimension {d}, expected {size} of operand 0, {operand}")
+    return result
+
+
+@shape_rule(Opcode.TUPLE)
+def _tuple(site: Site) -> Shape:
+    return tuple_shape(site.operands)
+
+
+@shape_rule(Opcode.GET_TUPLE_ELEMENT)
+def _get_tuple_element(site: Site) -> Shape:
+    elements, index = site.tuple(0).elements, site.payload_as(TupleIndexPayload).index
+    if not 0 <= index < len(elements):
+        site.fail(f"has index {index}, expected one of the {len(elements)} elements of {site.operands[0]}")
+    return elements[index]
+
+
+# -- rearrangement -------------------------------------------------------------------------------------------------------
+
+
+@shape_rule(Opcode.RESHAPE)
+def _reshape(site: Site) -> Shape:
+    operand, result = site.array(0), site.stated_array()
+    if operand.element_type is not result.element_type:
+        site.fail(f"has shape {result}, expected element type {operand.element_type} (same as operand 0)")
+    dynamic = UNBOUNDED in (*operand.dimensions, *result.dimensions)
+    if not dynamic and operand.element_count != result.element_count:
+        site.fail(f"has {result.element_count} elements, expected {operand.element_count} of operand 0, {operand}")
+    return result
+
+
+@shape_rule(Opcode.DYNAMIC_RESHAPE)
+def _dynamic_reshape(site: Site) -> Shape:
+    result = _reshape(site)
+    assert isinstance(result, ArrayShape), result
+    if len(site.operands) != 1 + result.rank:
+        site.fail(f"has {len(site.operands)} operands, expected 1 and one for each dimension of {result}")
+    for number in range(1, len(site.operands)):
+        if site.scalar(number).element_type is not ElementType.S32:
+            site.fail(f"operand {number} has shape {site.operands[number]}, expected s32[]")
+    return result
+
+
+@shape_rule(Opcode.TRANSPOSE)
+def _transpose(site: Site) -> Shape:
+    operand, dimensions = site.array(0), site.payload_as(DimensionsPayload).dimensions
+    if sorted(dimensions) != list(range(operand.rank)):
+        site.fail(f"has dimensions {dimensions}, expected a permutation of the {operand.rank} dimensions of {operand}")
+    return permuted(operand, dimensions)
+
+
+@shape_rule(Opcode.REVERSE)
+def _reverse(site: Site) -> Shape:
+    operand = site.array(0)
+    check_distinct(site, "dimensions", site.payload_as(DimensionsPayload).dimensions, operand.rank)
+    return operand
+
+
+@shape_rule(Opcode.CONCATENATE)
+def _concatenate(site: Site) -> Shape:
+    if not site.operands:
+        site.fail("has no operands, expected at least one")
+    first, *others = shapes = site.arrays()
+    (dimension,) = _one_dimension(site, first)
+    for number, other in enumerate(others, 1):
+        if not same_type_up_to_precision(first.element_type, other.element_type):
+            site.fail(f"operand {number} has shape {other}, expected element type {first.element_type} (same as operand 0)")
+        others_agree = other.rank == first.rank and all(
+            d == dimension or sizes_agree(a, b) for d, (a, b) in enumerate(zip(first.dimensions, other.dimensions, strict=True))
+        )
+        if not others_agree:
+            site.fail(f"operand {number} has shape {other}, expected {first} (same as operand 0) but for dimension {dimension}")
+    sizes = [_concatenated(site, shapes, d) if d == dimension else _common(site, shapes, d) for d in range(first.rank)]
+    return new_array(
+        higher_type(*(shape.element_type for shape in shapes)), (size for size, _ in sizes), (dynamic for _, dynamic in sizes)
+    )
+
+
+def _one_dimension(site: Site, operand: ArrayShape) -> Ints:
+    dimensions = site.payload_as(DimensionsPayload).dimensions
+    if len(dimensions) != 1 or not 0 <= dimensions[0] < operand.rank:
+        site.fail(f"has dimensions {dimensions}, expected one of the {operand.rank} dimensions of {operand}")
+    return dimensions
+
+
+def _concatenated(site: Site, shapes: Sequence[ArrayShape], dimension: int) -> tuple[int, bool]:
+    """Sum of the sizes, unbounded or dynamic where any part is."""
+    sizes = [shape.dimensions[dimension] for shape in shapes]
+    if UNBOUNDED in sizes:
+        return UNBOUNDED, True
+    return sum(sizes), any(dynamic_flags(shape)[dimension] for shape in shapes)
+
+
+def _common(site: Site, shapes: Sequence[ArrayShape], dimension: int) -> tuple[int, bool]:
+    """The one bounded size, dynamic where an operand with a bound is."""
+    bounded = [s for s in shapes if s.dimensions[dimension] != UNBOUNDED]
+    if not bounded:
+        return UNBOUNDED, True
+    return bounded[0].dimensions[dimension], any(dynamic_flags(s)[dimension] for s in bounded)
+
+
+@shape_rule(Opcode.PAD)
+def _pad(site: Site) -> Shape:
+    operand, value, padding = site.array(0), site.scalar(1), site.payload_as(PadPayload)
+    if not same_type_up_to_precision(operand.element_type, value.element_type):
+        site.fail(f"operand 1 has shape {value}, expected element type {operand.element_type} (same as operand 0)")
+    if len(padding.low) != operand.rank:
+        site.fail(f"pads {len(padding.low)} dimensions, expected {operand.rank}, the rank of operand 0")
+    if any(interior < 0 for interior in padding.interior):
+        site.fail(f"has interior padding {padding.interior}, expected no negative number")
+    sizes: list[int] = []
+    for d, (size, low, high, interior) in enumerate(
+        zip(operand.dimensions, padding.low, padding.high, padding.interior, strict=True)
+    ):
+        padded = UNBOUNDED if size == UNBOUNDED else size + low + high + max(size - 1, 0) * interior
+        if padded < 0 and size != UNBOUNDED:
+            site.fail(f"has size {padded} in dimension {d}, expected no negative size")
+        sizes.append(padded)
+    return new_array(higher_type(operand.element_type, value.element_type), sizes, dynamic_flags(operand))
+
+
+# -- slices --------------------------------------------------------------------------------------------------------------
+
+
+@shape_rule(Opcode.SLICE)
+def _slice(site: Site) -> Shape:
+    operand, payload = site.array(0), site.payload_as(SlicePayload)
+    if not len(payload.starts) == len(payload.limits) == len(payload.strides) == operand.rank:
+        site.fail(f"has {len(payload.starts)} ranges, expected {operand.rank}, the rank of operand 0")
+    sizes: list[int] = []
+    for d, (size, start, limit, stride) in enumerate(
+        zip(operand.dimensions, payload.starts, payload.limits, payload.strides, strict=True)
+    ):
+        if not 0 <= start <= limit or (size != UNBOUNDED and limit > size):
+            site.fail(f"has range [{start}:{limit}] in dimension {d}, expected one inside [0:{size}]")
+        if stride <= 0:
+            site.fail(f"has stride {stride} in dimension {d}, expected at least 1")
+        sizes.append(-(-(limit - start) // stride))
+    # One element of a dynamic dimension is always there.
+    bounded = (
+        flag and old != UNBOUNDED and new != 1
+        for flag, old, new in zip(dynamic_flags(operand), operand.dimensions, sizes, strict=True)
+    )
+    return new_array(operand.element_type, sizes, bounded)
+
+
+@shape_rule(Opcode.DYNAMIC_SLICE)
+def _dynamic_slice(site: Site) -> Shape:
+    operand, sizes = site.array(0), site.payload_as(DynamicSlicePayload).dynamic_slice_sizes
+    _check_start_indices(site, operand, first=1)
+    if len(sizes) != operand.rank:
+        site.fail(f"has {len(sizes)} dynamic_slice_sizes, expected {operand.rank}, the rank of operand 0")
+    for d, (size, whole) in enumerate(zip(sizes, operand.dimensions, strict=True)):
+        if size < 0 or (whole != UNBOUNDED and size > whole):
+            site.fail(f"has slice size {size} in dimension {d}, expected 0..{whole}")
+    whole_dynamic = (
+        flag and 1 < size == whole for flag, size, whole in zip(dynamic_flags(operand), sizes, operand.dimensions, strict=True)
+    )
+    return new_array(operand.element_type, sizes, whole_dynamic)
+
+
+def _check_start_indices(site: Site, operand: ArrayShape, *, first: int) -> None:
+    """One integral scalar for each dimension, all of one type; or, as older text has it, one vector of them."""
+    indices = [site.array(number) for number in range(first, len(site.operands))]
+    if indices and indices[0].rank == 1:
+        count = indices[0].dimensions[0] if len(indices) == 1 else -1
+    else:
+        count = len(indices)
+        for number, index in enumerate(indices, first):
+            if index.rank or index.element_type is not indices[0].element_type:
+                site.fail(f"operand {number} has shape {index}, expected {indices[0].element_type}[]")
+    if count != operand.rank:
+        site.fail(f"has {len(indices)} start indices, expected {operand.rank}, the rank of operand 0")
+    if indices and not indices[0].element_type.is_integral:
+        site.fail(f"operand {first} has shape {indices[0]}, expected an integral type")
+
+
+@shape_rule(Opcode.DYNAMIC_UPDATE_SLICE)
+def _dynamic_update_slice(site: Site) -> Shape:
+    operand, update = site.array(0), site.array(1)
+    _check_start_indices(site, operand, first=2)
+    if not same_type_up_to_precision(operand.element_type, update.element_type):
+        site.fail(f"operand 1 has shape {update}, expected element type {operand.element_type} (same as operand 0)")
+    fits = update.rank == operand.rank and all(a <= b for a, b in zip(update.dimensions, operand.dimensions, strict=True))
+    if not fits:
+        site.fail(f"operand 1 has shape {update}, expected a part of operand 0, {operand}")
+    if not update.dynamic:
+        return operand
+    return with_dynamic(
+        operand,
+        (
+            old or (new and update.dimensions[d] == operand.dimensions[d])
+            for d, (old, new) in enumerate(zip(dynamic_flags(operand), dynamic_flags(update), strict=True))
+        ),
+    )
+
+
+# -- dimension sizes -----------------------------------------------------------------------------------------------------
+
+
+@shape_rule(Opcode.GET_DIMENSION_SIZE)
+def _get_dimension_size(site: Site) -> Shape:
+    _checked_size_dimension(site)
+    return scalar(ElementType.S32)
+
+
+@shape_rule(Opcode.SET_DIMENSION_SIZE)
+def _set_dimension_size(site: Site) -> Shape:
+    operand, dimension = site.array(0), _checked_size_dimension(site)
+    if site.scalar(1).element_type is not ElementType.S32:
+        site.fail(f"operand 1 has shape {site.operands[1]}, expected s32[]")
+    return with_dynamic(operand, (flag or d == dimension for d, flag in enumerate(dynamic_flags(operand))))
+
+
+def _checked_size_dimension(site: Site) -> int:
+    operand = site.array(0)
+    (dimension,) = _one_dimension(site, operand)
+    if operand.dimensions[dimension] > _LARGEST_S32:
+        site.fail(f"dimension {dimension} of {operand} has a size that s32 cannot hold")
+    return dimension
+
+
+# -- gather and scatter (3.9) --------------------------------------------------------------------------------------------
+
+
+def check_distinct(site: Site, name: str, dimensions: Ints, rank: int, *, ascending: bool = False) -> None:
+    """Refuse numbers outside ``0..rank-1``, repeated ones and, where asked, ones out of order."""
+    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
+        site.fail(f"has {name} {dimensions}, expected distinct numbers in 0..{rank - 1}")
+    if ascending and list(dimensions) != sorted(dimensions):
+        site.fail(f"has {name} {dimensions}, expected ascending numbers")
+
+
+def _index_batch(site: Site, number: int, vector_dim: int) -> tuple[int, list[int], list[bool]]:
+    """Length of the index vectors, and sizes and dynamic flags of the dimensions that batch them."""
+    indices = site.array(number)
+    if not indices.element_type.is_integral:
+        site.fail(f"operand {number} has shape {indices}, expected an integral type")
+    if not 0 <= vector_dim <= indices.rank:
+        site.fail(f"has index_vector_dim {vector_dim}, expected 0..{indices.rank} for operand {number}, {indices}")
+    length = 1 if vector_dim == indices.rank else indices.dimensions[vector_dim]
+    batch = [d for d in range(indices.rank) if d != vector_dim]
+    flags = dynamic_flags(indices)
+    return length, [indices.dimensions[d] for d in batch], [flags[d] for d in batch]
+
+
+def _check_index_map(site: Site, name: str, mapped: Ints, length: int, rank: int) -> None:
+    if not sizes_agree(len(mapped), length):
+        site.fail(f"has {len(mapped)} numbers in {name}, expected {length}, the length of an index vector")
+    check_distinct(site, name, mapped, rank)
+
+
+def _check_batching(site: Site, names: tuple[str, str], operand: Ints, indices: Ints, ranks: tuple[int, int]) -> None:
+    check_distinct(site, names[0], operand, ranks[0], ascending=True)
+    check_distinct(site, names[1], indices, ranks[1])
+    if len(operand) != len(indices):
+        site.fail(f"has {len(operand)} {names[0]} and {len(indices)} {names[1]}, expected as many")
+
+
+@shape_rule(Opcode.GATHER)
+def _gather(site: Site) -> Shape:
+    operand, numbers = site.array(0), site.payload_as(GatherPayload)
+    length, batch, batch_flags = _index_batch(site, 1, numbers.index_vector_dim)
+    _check_gather(site, operand, numbers, length, len(batch))
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = [d for d in range(operand.rank) if d not in dropped]
+    flags = dynamic_flags(operand)
+    # Gathering a whole dynamic dimension gives a dynamic dimension.
+    window = iter([(numbers.slice_sizes[d], flags[d] and numbers.slice_sizes[d] == operand.dimensions[d]) for d in kept])
+    indexed = iter(zip(batch, batch_flags, strict=True))
+    offsets = set(numbers.offset_dims)
+    result = [next(window if d in offsets else indexed) for d in range(len(kept) + len(batch))]
+    return new_array(operand.element_type, (size for size, _ in result), (flag for _, flag in result))
+
+
+def _check_gather(site: Site, operand: ArrayShape, numbers: GatherPayload, length: int, batch_rank: int) -> None:
+    rank, sizes = operand.rank, numbers.slice_sizes
+    check_distinct(site, "offset_dims", numbers.offset_dims, len(numbers.offset_dims) + batch_rank, ascending=True)
+    _check_index_map(site, "start_index_map", numbers.start_index_map, length, rank)
+    check_distinct(site, "collapsed_slice_dims", numbers.collapsed_slice_dims, rank, ascending=True)
+    names = ("operand_batching_dims", "start_indices_batching_dims")
+    indices_rank = max(site.array(1).rank, numbers.index_vector_dim + 1)
+    batching = numbers.operand_batching_dims
+    _check_batching(site, names, batching, numbers.start_indices_batching_dims, (rank, indices_rank))
+    if len(sizes) != rank:
+        site.fail(f"has {len(sizes)} slice_sizes, expected {rank}, the rank of operand 0")
+    counted = len(numbers.offset_dims) + len(numbers.collapsed_slice_dims) + len(batching)
+    if counted != rank:
+        site.fail(f"offset, collapsed and batching dimensions are {counted}, expected {rank}, the rank of operand 0")
+    for d, (size, whole) in enumerate(zip(sizes, operand.dimensions, strict=True)):
+        if size < 0 or (whole != UNBOUNDED and size > whole):
+            site.fail(f"has slice size {size} in dimension {d}, expected 0..{whole}")
+        if size > 1 and (d in numbers.collapsed_slice_dims or d in batching):
+            site.fail(f"has slice size {size} in dimension {d}, expected at most 1 where it is collapsed or batched")
+
+
+@shape_rule(Opcode.SCATTER)
+def _scatter(site: Site) -> Shape:
+    if len(site.operands) % 2 == 0:
+        site.fail(f"has {len(site.operands)} operands, expected an odd number: operands, indices, updates")
+    count, numbers = len(site.operands) // 2, site.payload_as(ScatterPayload)
+    length, batch, _ = _index_batch(site, count, numbers.index_vector_dim)
+    operands, updates = site.arrays()[:count], site.arrays()[count + 1 :]
+    for operand, update in zip(operands, updates, strict=True):
+        _check_scatter(site, operand, update, numbers, length, batch)
+    check_reducer(
+        site,
+        site.program(),
+        [scalar(operand.element_type) for operand in operands],
+        [update.element_type for update in updates],
+    )
+    return operands[0] if count == 1 else TupleShape(tuple(operands))
+
+
+def _check_scatter(
+    site: Site, operand: ArrayShape, update: ArrayShape, numbers: ScatterPayload, length: int, batch: list[int]
+) -> None:
+    windows, inserted, batching = numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims
+    if update.rank != len(batch) + len(windows):
+        site.fail(f"updates have shape {update}, expected rank {len(batch) + len(windows)}")
+    check_distinct(site, "update_window_dims", windows, update.rank, ascending=True)
+    check_distinct(site, "inserted_window_dims", inserted, operand.rank, ascending=True)
+    if len(windows) + len(inserted) + len(batching) != operand.rank:
+        counted = len(windows) + len(inserted) + len(batching)
+        site.fail(f"window, inserted and batching dimensions are {counted}, expected {operand.rank}, the rank of {operand}")
+    _check_index_map(site, "scatter_dims_to_operand_dims", numbers.scatter_dims_to_operand_dims, length, operand.rank)
+    names = ("input_batching_dims", "scatter_indices_batching_dims")
+    indices_rank = max(len(batch) + 1, numbers.index_vector_dim + 1)
+    _check_batching(site, names, batching, numbers.scatter_indices_batching_dims, (operand.rank, indices_rank))
+    whole = [operand.dimensions[d] for d in range(operand.rank) if d not in inserted and d not in batching]
+    for d, limit in zip(windows, whole, strict=True):
+        if update.dimensions[d] > limit:
+            site.fail(f"updates have size {update.dimensions[d]} in window dimension {d}, expected at most {limit}")
+    for d, size in zip([d for d in range(update.rank) if d not in windows], batch, strict=True):
+        if not sizes_agree(update.dimensions[d], size):
+            site.fail(f"updates have size {update.dimensions[d]} in dimension {d}, expected {size} of the indices")
