@@ -4,7 +4,7 @@ Every opcode has a rule; the rules stand by family in ``elementwise``, ``movemen
 ``control`` and ``collective``.
 """
 
-from layoutsim.infer import collective, contraction, control, elementwise, movement, reduction  # pyright: ignore[reportUnusedImport]
+from layoutsim.infer import collective, contraction, control, elementwise, movement, reduction
 from layoutsim.infer.elementwise import default_compare_type
 from layoutsim.infer.registry import CAN_INFER, RULES, ProgramShape, Site, infer_shape, infer_site, program_shape
 from layoutsim.infer.shapes import (
@@ -21,15 +21,21 @@ __all__ = [
     "RULES",
     "ProgramShape",
     "Site",
+    "collective",
     "compatible_up_to_precision",
     "component_type",
+    "contraction",
+    "control",
     "default_compare_type",
     "dilated",
+    "elementwise",
     "higher_type",
     "infer_shape",
     "infer_site",
+    "movement",
     "new_array",
     "program_shape",
+    "reduction",
     "same_type_up_to_precision",
     "window_size",
 ]

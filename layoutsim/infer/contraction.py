@@ -107,6 +107,7 @@ class RaggedMode(Enum):
 
 
 def ragged_mode(payload: RaggedDotPayload) -> RaggedMode:
+    """The mode of a ragged dot with one ragged dimension."""
     (ragged,) = payload.lhs_ragged_dims
     if ragged in payload.dot.lhs_batch_dims:
         return RaggedMode.BATCH

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from layoutsim.infer.registry import Site, shape_rule
+from layoutsim.infer.registry import Site, opcodes, shape_rule
 from layoutsim.infer.shapes import (
     appended_minor,
     compatible_up_to_precision,
@@ -57,28 +57,9 @@ def _floating_unary(site: Site) -> Shape:
 
 
 @shape_rule(
-    *map(
-        Opcode,
-        [
-            "acos",
-            "acosh",
-            "asin",
-            "asinh",
-            "atanh",
-            "cosine",
-            "cosh",
-            "exponential",
-            "exponential-minus-one",
-            "log",
-            "log-plus-one",
-            "logistic",
-            "rsqrt",
-            "sine",
-            "sinh",
-            "sqrt",
-            "tan",
-            "tanh",
-        ],
+    *opcodes(
+        "acos acosh asin asinh atanh cosine cosh exponential exponential-minus-one log log-plus-one logistic rsqrt sine sinh "
+        "sqrt tan tanh"
     )
 )
 def _floating_or_complex_unary(site: Site) -> Shape:
@@ -186,9 +167,9 @@ def _binary(site: Site) -> ArrayShape:
     if is_unbounded(left) or is_unbounded(right):
         return _merged_unbounded(element_type, left, right)
     result = with_type(left, element_type)
-    return (
-        with_dynamic(result, map(any, zip(dynamic_flags(left), dynamic_flags(right), strict=True))) if right.dynamic else result
-    )
+    if not right.dynamic:
+        return result
+    return with_dynamic(result, map(any, zip(dynamic_flags(left), dynamic_flags(right), strict=True)))
 
 
 def _merged_unbounded(element_type: ElementType, left: ArrayShape, right: ArrayShape) -> ArrayShape:

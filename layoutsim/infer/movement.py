@@ -105,6 +105,13 @@ def _reshape(site: Site) -> Shape:
     return result
 
 
+@shape_rule(Opcode.BITCAST)
+def _bitcast(site: Site) -> Shape:
+    """Any array reads as any other; whether the bytes suffice depends on layouts, which the verifier looks at."""
+    site.array(0)
+    return site.stated_array()
+
+
 @shape_rule(Opcode.DYNAMIC_RESHAPE)
 def _dynamic_reshape(site: Site) -> Shape:
     result = _reshape(site)

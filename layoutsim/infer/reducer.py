@@ -1,4 +1,4 @@
-"""What every reducing opcode demands of the computation it applies (text spec, 3.6: ``reduce``, ``scatter``, ``reduce-window``).
+"""What every reducing opcode demands of the computation it applies (text spec, 3.6).
 
 For k operands the computation takes 2k scalars, accumulators first, and returns k of them (for k = 1 also the bare scalar):
 

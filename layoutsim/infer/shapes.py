@@ -93,6 +93,7 @@ def compatible_up_to_precision(a: Shape, b: Shape) -> bool:
 
 
 def is_unbounded(shape: ArrayShape) -> bool:
+    """Whether a dimension has no bound."""
     return UNBOUNDED in shape.dimensions
 
 
@@ -110,6 +111,7 @@ def new_array(element_type: ElementType, sizes: Iterable[int], dynamic: Iterable
 
 
 def scalar(element_type: ElementType) -> ArrayShape:
+    """The shape ``element_type[]``."""
     return array_shape(element_type, ())
 
 
@@ -118,7 +120,7 @@ def with_type(shape: ArrayShape, element_type: ElementType) -> ArrayShape:
     kept = shape.layout
     if kept is not None and kept.element_size_bits and element_type.bits >= 8:
         kept = evolve(kept, element_size_bits=0)
-    return with_parts(shape, element_type=element_type, of=kept)
+    return array_shape(element_type, shape.dimensions, None, shape.dynamic).with_layout(kept)
 
 
 def with_dynamic(shape: ArrayShape, dynamic: Iterable[bool]) -> ArrayShape:
@@ -133,12 +135,8 @@ def with_size(shape: ArrayShape, dimension: int, size: int, *, dynamic: bool) ->
     return array_shape(shape.element_type, tuple(sizes), None, tuple(flags)).with_layout(shape.layout)
 
 
-def with_parts(shape: ArrayShape, *, element_type: ElementType, of: Layout | None) -> ArrayShape:
-    return array_shape(element_type, shape.dimensions, None, shape.dynamic).with_layout(of)
-
-
 def permuted(shape: ArrayShape, dimensions: tuple[int, ...]) -> ArrayShape:
-    """Dimension ``i`` of the result is dimension ``dimensions[i]`` of ``shape``; the layout moves along, nothing moves in memory."""
+    """Dimension ``i`` of the result is ``dimensions[i]`` of ``shape``; the layout moves along, so nothing moves in memory."""
     sizes = tuple(shape.dimensions[d] for d in dimensions)
     flags = tuple(dynamic_flags(shape)[d] for d in dimensions)
     moved: Layout | None = None
@@ -160,8 +158,9 @@ def without_dimension(shape: ArrayShape, dimension: int) -> ArrayShape:
     order: Layout | None = None
     if shape.layout is not None:
         order = layout(tuple(d - (d > dimension) for d in shape.layout.minor_to_major if d != dimension))
-    sizes, flags = (tuple(part[d] for d in kept) for part in (shape.dimensions, dynamic_flags(shape)))
-    return array_shape(shape.element_type, sizes, None, flags).with_layout(order)
+    flags = dynamic_flags(shape)
+    sizes = tuple(shape.dimensions[d] for d in kept)
+    return array_shape(shape.element_type, sizes, None, tuple(flags[d] for d in kept)).with_layout(order)
 
 
 def inserted_dimension(shape: ArrayShape, dimension: int, size: int) -> ArrayShape:
