@@ -139,6 +139,11 @@ def shape_rule(*opcodes: Opcode) -> Callable[[ShapeRule], ShapeRule]:
     return register
 
 
+def opcodes(text: str) -> tuple[Opcode, ...]:
+    """The opcodes with these spellings."""
+    return tuple(map(Opcode, text.split()))
+
+
 def infer_shape(
     opcode: Opcode,
     operand_shapes: Sequence[Shape],
@@ -175,53 +180,14 @@ def infer_site(site: Site) -> Shape:
     return RULES[site.opcode](site)
 
 
-CAN_INFER = ELEMENTWISE - {
-    Opcode.BITCAST_CONVERT,
-    Opcode.CONVERT,
-    Opcode.REDUCE_PRECISION,
-    Opcode.STOCHASTIC_CONVERT,
-} | frozenset(
-    map(
-        Opcode,
-        [
-            "add-dependency",
-            "after-all",
-            "batch-norm-grad",
-            "batch-norm-inference",
-            "batch-norm-training",
-            "broadcast",
-            "call",
-            "cholesky",
-            "concatenate",
-            "conditional",
-            "convolution",
-            "domain",
-            "dot",
-            "fft",
-            "gather",
-            "get-dimension-size",
-            "get-tuple-element",
-            "map",
-            "opt-barrier",
-            "pad",
-            "partition-id",
-            "ragged-dot",
-            "reduce",
-            "reduce-window",
-            "replica-id",
-            "reverse",
-            "scaled-dot",
-            "scan",
-            "scatter",
-            "select-and-scatter",
-            "set-dimension-size",
-            "sort",
-            "topk",
-            "transpose",
-            "triangular-solve",
-            "tuple",
-            "while",
-        ],
+CAN_INFER = (
+    ELEMENTWISE - {Opcode.BITCAST_CONVERT, Opcode.CONVERT, Opcode.REDUCE_PRECISION, Opcode.STOCHASTIC_CONVERT}
+) | frozenset(
+    opcodes(
+        "add-dependency after-all batch-norm-grad batch-norm-inference batch-norm-training broadcast call cholesky concatenate "
+        "conditional convolution domain dot fft gather get-dimension-size get-tuple-element map opt-barrier pad partition-id "
+        "ragged-dot reduce reduce-window replica-id reverse scaled-dot scan scatter select-and-scatter set-dimension-size sort "
+        "topk transpose triangular-solve tuple while"
     )
 )
 """Opcodes whose shape HLO text may leave out; for the others XLA's parser wants it, even where it follows from the operands."""
