@@ -29,10 +29,12 @@ _S32 = scalar(ElementType.S32)
 _U32 = scalar(ElementType.U32)
 
 
-def _check_arguments(site: Site, program: ProgramShape) -> None:
-    if len(program.parameters) != len(site.operands):
-        site.fail(f"calls a computation with {len(program.parameters)} parameters, expected {len(site.operands)}")
-    for number, (operand, parameter) in enumerate(zip(site.operands, program.parameters, strict=True)):
+def _check_arguments(site: Site, program: ProgramShape, *, count: int | None = None) -> None:
+    """Each of the first ``count`` operands (all, if unset) fits the callee's parameter."""
+    operands = site.operands[:count]
+    if len(program.parameters) != len(operands):
+        site.fail(f"calls a computation with {len(program.parameters)} parameters, expected {len(operands)}")
+    for number, (operand, parameter) in enumerate(zip(operands, program.parameters, strict=True)):
         if not compatible(operand, parameter):
             site.fail(f"operand {number} has shape {operand}, expected {parameter} (parameter {number} of the callee)")
 
@@ -49,8 +51,11 @@ def _call(site: Site) -> Shape:
 
 @shape_rule(Opcode.FUSION)
 def _fusion(site: Site) -> Shape:
+    """A body may leave out its last parameters, which then go unused."""
     program = site.program()
-    _check_arguments(site, program)
+    if len(program.parameters) > len(site.operands):
+        site.fail(f"has a body with {len(program.parameters)} parameters, expected at most {len(site.operands)}")
+    _check_arguments(site, program, count=len(program.parameters))
     return program.result
 
 
