@@ -28,22 +28,27 @@ class IntervalIndex:
     def add(self, first: int, last: int, low: int, high: int) -> None:
         """Bytes ``low`` to ``high`` are taken from rank ``first`` to rank ``last``."""
         for node in self._nodes_of(first, last):
-            self._insert(self._cover, node, low, high)
-            # A union above contains the union below it, so the first one that has the bytes already ends the climb.
-            while node and self._insert(self._below, node, low, high):
-                node >>= 1
+            _insert(self._cover, node, low, high)
+            _insert_upwards(self._below, node, low, high)
 
-    def spans(self, ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Taken byte ranges ``(low, high)`` during any of the ranges of ranks; ascending by ``low``, possibly overlapping."""
+    def borders(self, ranges: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
+        """First bytes and ends of byte ranges taken during any of the ranges of ranks, each list in ascending order.
+
+        The byte ranges may overlap, and the two lists do not belong together pair by pair. They need not: before the
+        range with the i-th first byte lies a free byte exactly if i ranges have ended, so the free bytes are those
+        between the end at ``i - 1`` and the first byte at ``i``, wherever that is larger.
+        """
         unions: list[list[int]] = []
         for first, last in ranges:
             self._collect(first, last, unions)
-        spans: list[tuple[int, int]] = []
+        lows: list[int] = []
+        highs: list[int] = []
         for union in unions:
-            spans += zip(union[::2], union[1::2], strict=True)
-        if len(unions) > 1:
-            spans.sort()
-        return spans
+            lows += union[::2]
+            highs += union[1::2]
+        lows.sort()
+        highs.sort()
+        return lows, highs
 
     def _collect(self, first: int, last: int, unions: list[list[int]]) -> None:
         cover, below = self._cover, self._below
@@ -83,20 +88,32 @@ class IntervalIndex:
             high >>= 1
         return nodes
 
-    @staticmethod
-    def _insert(unions: list[list[int] | None], node: int, low: int, high: int) -> bool:
-        """Adds the bytes to the union of ``node``; false if it had them all."""
-        union = unions[node]
-        if union is None:
-            unions[node] = [low, high]
-            return True
-        left = bisect_left(union, low)
-        right = bisect_right(union, high)
-        if left & 1 and left == right:
-            return False
-        # An odd position lies inside a range (or at its end): that range grows instead of a new border being set.
-        union[left:right] = ([] if left & 1 else [low]) + ([] if right & 1 else [high])
+
+def _insert(unions: list[list[int] | None], node: int, low: int, high: int) -> bool:
+    """Adds the bytes to the union of ``node``; false if it had them all."""
+    union = unions[node]
+    if union is None:
+        unions[node] = [low, high]
         return True
+    left = bisect_left(union, low)
+    right = bisect_right(union, high)
+    if left == right:
+        if left & 1:
+            return False
+        union[left:left] = (low, high)
+    else:
+        # An odd position lies inside a range (or at its end): that range grows instead of a new border being set.
+        union[left:right] = (() if left & 1 else (low,)) + (() if right & 1 else (high,))
+    return True
+
+
+def _insert_upwards(unions: list[list[int] | None], node: int, low: int, high: int) -> None:
+    """Adds the bytes to ``node`` and all nodes above it.
+
+    A union contains the unions below it, so the first one that has the bytes already ends the climb.
+    """
+    while node and _insert(unions, node, low, high):
+        node >>= 1
 
 
 def ranks_of(starts: Sequence[int], start: int, end: int) -> tuple[int, int]:

@@ -22,6 +22,15 @@ class HeapAlgorithm(Protocol):
         ...
 
 
+@runtime_checkable
+class BoundedHeapAlgorithm(HeapAlgorithm, Protocol):
+    """A heap algorithm that can stop as soon as it is clear that it will not get below a size."""
+
+    def pack_below(self, problem: Problem, size: int) -> Placement | None:
+        """What :meth:`pack` returns, if that is smaller than ``size`` bytes; otherwise ``None``."""
+        ...
+
+
 def align_up(value: int, alignment: int) -> int:
     """The first multiple of ``alignment`` that is not below ``value``."""
     return -(-value // alignment) * alignment

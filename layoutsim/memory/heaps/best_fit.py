@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from itertools import islice
 
 from attrs import frozen
 
@@ -59,7 +60,8 @@ class OpenHeap:
 
     def find(self, group: Group) -> int:
         """Offset of the smallest hole that takes the group."""
-        return best_hole(self._index.spans(self._timeline.ranges(group)), group.size, self._alignment)
+        lows, highs = self._index.borders(self._timeline.ranges(group))
+        return best_hole(lows, highs, group.size, self._alignment)
 
     def commit(self, group: Group, offset: int) -> None:
         """Gives the group the bytes at ``offset``, during the life of every member."""
@@ -68,17 +70,18 @@ class OpenHeap:
             self._index.add(first, last, offset, offset + group.size)
 
 
-def best_hole(spans: Iterable[tuple[int, int]], size: int, alignment: int) -> int:
-    """Offset of the smallest hole of at least ``size`` bytes between ``spans``, which ascend by their first byte."""
-    best, best_size = -1, 0
-    free_from = 0
-    for low, high in spans:
-        hole = low - free_from
-        if hole >= size and (best < 0 or hole < best_size):
-            best, best_size = free_from, hole
-        if high > free_from:
-            free_from = align_up(high, alignment)
-    return best if best >= 0 else free_from
+def best_hole(lows: list[int], highs: list[int], size: int, alignment: int) -> int:
+    """Offset of the smallest hole of at least ``size`` bytes between the borders of an index."""
+    if not lows:
+        return 0
+    holes = [
+        (low - start, start)
+        for high, low in zip(highs, islice(lows, 1, None), strict=False)
+        if low - high >= size and low - (start := -(-high // alignment) * alignment) >= size
+    ]
+    if lows[0] >= size:
+        holes.append((lows[0], 0))
+    return min(holes)[1] if holes else align_up(highs[-1], alignment)
 
 
 def _spatial_key(group: Group) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import field, frozen
 
 from layoutsim.errors import InputError
-from layoutsim.memory.heaps.base import HeapAlgorithm
+from layoutsim.memory.heaps.base import BoundedHeapAlgorithm, HeapAlgorithm
 from layoutsim.memory.heaps.best_fit import Order
 from layoutsim.memory.heaps.constrained import ConstrainedBestFit
 from layoutsim.memory.problem import Placement, Problem
@@ -26,7 +26,13 @@ class ChooseBest:
         return "choose-best"
 
     def pack(self, problem: Problem) -> Placement:
-        return min((algorithm.pack(problem) for algorithm in self.algorithms), key=lambda placement: placement.size)
+        best = self.algorithms[0].pack(problem)
+        for algorithm in self.algorithms[1:]:
+            if isinstance(algorithm, BoundedHeapAlgorithm):
+                best = algorithm.pack_below(problem, best.size) or best
+            else:
+                best = min(best, algorithm.pack(problem), key=lambda placement: placement.size)
+        return best
 
 
 def xla_heap(limit_bytes: int | None = None) -> ChooseBest:

@@ -29,22 +29,38 @@ class ConstrainedBestFit:
         return f"constrained-{self.order.value}"
 
     def pack(self, problem: Problem) -> Placement:
+        placement = self._pack(problem, None)
+        assert placement is not None, "nothing was to be stayed below"
+        return placement
+
+    def pack_below(self, problem: Problem, size: int) -> Placement | None:
+        """What :meth:`pack` returns, if that is smaller than ``size`` bytes; otherwise ``None``, and sooner."""
+        return self._pack(problem, size)
+
+    def _pack(self, problem: Problem, below: int | None) -> Placement | None:
+        if below is not None and below <= 0:
+            return None
         timeline = Timeline(problem)
-        waiting = self.order.sort(problem.groups)
+        waiting: list[Group] | None = self.order.sort(problem.groups)
         heaps: list[Heap] = []
         while waiting or not heaps:
             heap = OpenHeap(timeline, problem.alignment)
-            waiting = self._fill(heap, waiting)
+            left = None if below is None else below - sum(heap.size for heap in heaps)
+            waiting = self._fill(heap, waiting, left)
+            if waiting is None:
+                return None
             heaps.append(heap_of(heap.offsets))
         return Placement((with_empty(heaps[0], problem), *heaps[1:]))
 
-    def _fill(self, heap: OpenHeap, waiting: list[Group]) -> list[Group]:
-        """Places what fits, and returns the rest."""
+    def _fill(self, heap: OpenHeap, waiting: list[Group], below: int | None) -> list[Group] | None:
+        """Places what fits, and returns the rest; ``None`` once the heap is not smaller than ``below``."""
         rest: list[Group] = []
         for group in waiting:
             offset = heap.find(group)
             # The limit is held against the root's own size; larger mates may exceed it, as in XLA.
             if self.limit_bytes is None or offset + group.root.size <= self.limit_bytes or not heap.offsets:
+                if below is not None and offset + group.size >= below:
+                    return None
                 heap.commit(group, offset)
             else:
                 rest.append(group)

@@ -1,7 +1,12 @@
 """Several heaps under a limit: checklist 54 of the memory spec."""
 
-from layoutsim.memory.heaps import BestFit, ConstrainedBestFit
+import random
+
+import pytest
+
+from layoutsim.memory.heaps import BestFit, ConstrainedBestFit, Order
 from layoutsim.memory.problem import EventRecorder, Problem
+from tests.memory.heaps.test_best_fit import random_problem
 from tests.memory.packing import problem_from
 
 FOUR = "a10 b30 c20 d40 -a -b -c -d"
@@ -51,3 +56,16 @@ def test_no_interval_makes_one_empty_heap():
     placement = ConstrainedBestFit(limit_bytes=50).pack(EventRecorder().finish())
 
     assert [(dict(heap.chunks), heap.size) for heap in placement.heaps] == [({}, 0)]
+
+
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("limit", [None, 60, 150])
+def test_packing_below_a_size_is_packing_or_nothing(order: Order, limit: int | None):
+    generator = random.Random(5)
+    for _ in range(40):
+        problem = random_problem(generator, alignment=8)
+        algorithm = ConstrainedBestFit(order, limit)
+        placement = algorithm.pack(problem)
+
+        assert algorithm.pack_below(problem, placement.size + 1) == placement
+        assert algorithm.pack_below(problem, placement.size) is None
