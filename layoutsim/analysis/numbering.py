@@ -1,0 +1,62 @@
+"""Orders that number computations and instructions for the dataflow analysis (memory spec, sections 1.3 and 2.4).
+
+1. *Numbering order*: computations, callees before callers. XLA keeps an incremental topological order in which a module
+   read from text stands as it is written; that is the default here. Where the stored order has a callee behind its
+   caller, a depth-first order takes its place.
+2. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
+   a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
+   Instructions of embedded computations stand in front of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from layoutsim.ir.computation import Computation
+from layoutsim.ir.instruction import Instruction
+from layoutsim.ir.module import Module
+from layoutsim.ir.opcode import Opcode
+from layoutsim.ir.traverse import computations_post_order
+
+_CALLS_IN_ORDER = frozenset({Opcode.CALL, Opcode.ASYNC_START, Opcode.CONDITIONAL})
+
+
+def numbering_order(module: Module) -> list[Computation]:
+    """Order (1)."""
+    stored = list(module.computations)
+    return stored if _callees_come_first(stored) else computations_post_order(module)
+
+
+def _callees_come_first(order: Sequence[Computation]) -> bool:
+    seen: set[Computation] = set()
+    for computation in order:
+        if any(callee not in seen for i in computation.instructions for callee in i.called_computations):
+            return False
+        seen.add(computation)
+    return True
+
+
+def execution_order(
+    module: Module, chosen: Collection[Instruction], post_order: Callable[[Computation], Sequence[Instruction]]
+) -> list[Instruction]:
+    """The ``chosen`` instructions in order (2)."""
+    wanted = set(chosen)
+    ordered = {i: None for i in _executed(module.entry, post_order, set()) if i in wanted}
+    embedded = [i for i in chosen if i not in ordered]
+    return [*embedded, *ordered]
+
+
+def _executed(
+    computation: Computation, post_order: Callable[[Computation], Sequence[Instruction]], done: set[Computation]
+) -> Iterator[Instruction]:
+    if computation in done:
+        return
+    done.add(computation)
+    for instruction in post_order(computation):
+        if instruction.opcode in _CALLS_IN_ORDER:
+            for callee in instruction.called_computations:
+                yield from _executed(callee, post_order, done)
+        elif instruction.opcode is Opcode.WHILE:
+            yield from _executed(instruction.condition, post_order, done)
+            yield from _executed(instruction.body, post_order, done)
+        yield instruction
