@@ -174,6 +174,7 @@ def _environment(backend: Backend, passes: Sequence[str], devices: int, dumps: P
         f"--xla_dump_to={dumps}",
         "--xla_dump_hlo_as_text",
         f"--xla_dump_hlo_pass_re={DUMPED_PASSES}",
+        "--xla_pjrt_allow_auto_layout_in_hlo=true",
         "--xla_gpu_autotune_level=0",  # there is no GPU to measure on
         f"--xla_force_host_platform_device_count={devices}",
     ]

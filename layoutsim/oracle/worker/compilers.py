@@ -6,11 +6,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from c_interface import Plugin
-from module_text import Order, as_replicas, entry_orders
+from module_text import EntryOrders, Order, as_replicas, entry_orders
+from wire import (
+    BUILD_OPTIONS_RESULT_LAYOUT,
+    MODULE_HOST_PROGRAM_SHAPE,
+    OPTIONS_ARGUMENT_LAYOUTS,
+    OPTIONS_BUILD_OPTIONS,
+    PROGRAM_SHAPE_PARAMETERS,
+    PROGRAM_SHAPE_RESULT,
+    Edit,
+    edit_fields,
+    without_layouts,
+)
 
 
 def release() -> str:
@@ -41,9 +53,19 @@ class GpuCompiler:
         self._device_count = device_count
 
     def compile(self, text: str) -> dict[str, int]:
+        from jaxlib import _hlo as hlo
+
         text = as_replicas(text) if self._device_count > 1 else text
-        proto, options = _proto_and_options(text, self._device_count)
-        return self._plugin.compile(proto, options.SerializeAsString())
+        proto: bytes = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+        options = _options(self._device_count)
+        orders = entry_orders(text)
+        if orders is None:
+            return self._plugin.compile(proto, options.SerializeAsString())
+        program = hlo.XlaComputation(proto).program_shape()
+        arguments, results = map(iter, orders)
+        options.argument_layouts = [_laid_out(shape, arguments) for shape in program.parameter_shapes()]
+        options.executable_build_options.result_layout = _laid_out(program.result_shape(), results)
+        return self._plugin.compile(*_with_free_layouts(proto, options.SerializeAsString(), orders))
 
 
 class CpuCompiler:
@@ -55,12 +77,20 @@ class CpuCompiler:
         self._devices: list[Any] = jax.devices("cpu")[:device_count]
 
     def compile(self, text: str) -> dict[str, int]:
+        from jax._src.interpreters.mlir import make_ir_context
+        from jaxlib import _hlo as hlo
         from jaxlib._jax import mlir
+        from jaxlib.mlir import ir
 
         text = as_replicas(text) if len(self._devices) > 1 else text
-        proto, options = _proto_and_options(text, len(self._devices))
-        program = mlir.hlo_to_stablehlo(proto)
-        stats = self._devices[0].client.compile_and_load(program, self._devices, options).get_compiled_memory_stats()
+        program = mlir.hlo_to_stablehlo(hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+        if orders := entry_orders(text):
+            with make_ir_context():
+                module = ir.Module.parse(program)
+                _set_layout_modes(module, *orders)
+                program = module.operation.get_asm(enable_debug_info=True)
+        loaded = self._devices[0].client.compile_and_load(program, self._devices, _options(len(self._devices)))
+        stats = loaded.get_compiled_memory_stats()
         kinds = ("generated_code", "argument", "output", "alias", "temp")
         return {kind: getattr(stats, f"{kind}_size_in_bytes") for kind in kinds}
 
@@ -72,25 +102,18 @@ def _topology(device_count: int) -> str:
     return f"1x1x{device_count}"
 
 
-def _proto_and_options(text: str, device_count: int) -> tuple[bytes, Any]:
+def _options(device_count: int) -> Any:
     import numpy as np
     from jax._src import compiler
-    from jaxlib import _hlo as hlo
 
-    proto: bytes = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     assignment = np.arange(device_count).reshape(device_count, 1)
     options = compiler.get_compile_options(num_replicas=device_count, num_partitions=1, device_assignment=assignment)
     options.executable_build_options.use_spmd_partitioning = False
     options.executable_build_options.use_shardy_partitioner = False
-    if orders := entry_orders(text):
-        program = hlo.XlaComputation(proto).program_shape()
-        arguments, results = map(iter, orders)
-        options.argument_layouts = [_laid_out(shape, arguments) for shape in program.parameter_shapes()]
-        options.executable_build_options.result_layout = _laid_out(program.result_shape(), results)
-    return proto, options
+    return options
 
 
-def _laid_out(shape: Any, orders: Any) -> Any:
+def _laid_out(shape: Any, orders: Iterator[Order]) -> Any:
     """``shape`` with the next orders on its array leaves."""
     from jaxlib import _hlo as hlo
 
@@ -98,5 +121,47 @@ def _laid_out(shape: Any, orders: Any) -> Any:
         return hlo.Shape.tuple_shape([_laid_out(part, orders) for part in shape.tuple_shapes()])
     if not shape.is_array():
         return shape
-    order = cast("Order", next(orders))
+    order = next(orders)
     return hlo.Shape.array_shape(shape.element_type(), shape.dimensions(), order) if order is not None else shape
+
+
+def _with_free_layouts(proto: bytes, options: bytes, orders: EntryOrders) -> tuple[bytes, bytes]:
+    """Module and options in which leaves without an order have no layout, in the program shape and in the wish."""
+
+    def edits() -> tuple[Edit, Edit]:
+        arguments, results = (iter([order is not None for order in part]) for part in orders)
+        return (lambda shape: without_layouts(shape, arguments)), (lambda shape: without_layouts(shape, results))
+
+    argument, result = edits()
+    program = {PROGRAM_SHAPE_PARAMETERS: argument, PROGRAM_SHAPE_RESULT: result}
+    proto = edit_fields(proto, {MODULE_HOST_PROGRAM_SHAPE: lambda shape: edit_fields(shape, program)})
+    argument, result = edits()
+    build = {BUILD_OPTIONS_RESULT_LAYOUT: result}
+    options = edit_fields(
+        options,
+        {OPTIONS_ARGUMENT_LAYOUTS: argument, OPTIONS_BUILD_OPTIONS: lambda message: edit_fields(message, build)},
+    )
+    return proto, options
+
+
+def _set_layout_modes(module: Any, arguments: list[Order], results: list[Order]) -> None:
+    """The same wish as attributes of ``@main``, which is how StableHLO carries it; flattened tuples have none."""
+    from jaxlib.mlir import ir
+
+    main = next(function for function in module.body if ir.StringAttr(function.attributes["sym_name"]).value == "main")
+    for key, orders, types in [
+        ("arg_attrs", arguments, main.type.inputs),
+        ("res_attrs", results, main.type.results),
+    ]:
+        arrays = [isinstance(type_, ir.RankedTensorType) for type_ in types]
+        if sum(arrays) != len(orders):
+            continue
+        rest = iter(orders)
+        modes = [ir.StringAttr.get(_layout_mode(next(rest) if is_array else ())) for is_array in arrays]
+        main.attributes[key] = ir.ArrayAttr.get([ir.DictAttr.get({"mhlo.layout_mode": mode}) for mode in modes])
+
+
+def _layout_mode(order: Order) -> str:
+    if order is None:
+        return "auto"
+    return f"{{{','.join(map(str, order))}}}" if order else "default"

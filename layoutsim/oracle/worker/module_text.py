@@ -11,11 +11,14 @@ import re
 
 _CROSS_DEVICE = "all-gather|all-reduce|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute|collective-broadcast"
 _COLLECTIVE_LINE = re.compile(rf"^\s*(?:ROOT )?\S+ = .*? (?:{_CROSS_DEVICE})(?:-start)?\(")
-_ARRAY_LEAF = re.compile(r"\b[a-z]+\d*[a-z0-9]*\[[^\]]*\](?:\{([\d,]*))?")
+_ARRAY_LEAF = re.compile(r"\b(?!token|opaque)[a-z]\w*\[([^\]]*)\](?:\{([\d,]*))?")
 _ENTRY_LAYOUT = "entry_computation_layout="
 
 Order = tuple[int, ...] | None
 """Minor-to-major order of an array, ``None`` where the compiler may choose."""
+
+EntryOrders = tuple[list[Order], list[Order]]
+"""Of the entry's parameter leaves and result leaves; tuples are flattened, tokens left out."""
 
 
 def as_replicas(text: str) -> str:
@@ -50,8 +53,8 @@ def _closing(text: str, opening: int) -> int:
     raise ValueError(f"unbalanced braces from position {opening}")
 
 
-def entry_orders(text: str) -> tuple[list[Order], list[Order]] | None:
-    """Orders of the entry's parameter leaves and result leaves, or ``None`` where the module states no entry layout."""
+def entry_orders(text: str) -> EntryOrders | None:
+    """The entry layout that the module states, or ``None``."""
     head = text.find(_ENTRY_LAYOUT)
     if head < 0:
         return None
@@ -62,4 +65,11 @@ def entry_orders(text: str) -> tuple[list[Order], list[Order]] | None:
 
 
 def _leaf_orders(shapes: str) -> list[Order]:
-    return [None if m[1] is None else tuple(int(d) for d in m[1].split(",") if d) for m in _ARRAY_LEAF.finditer(shapes)]
+    return [_order(dimensions, order) for dimensions, order in _ARRAY_LEAF.findall(shapes)]
+
+
+def _order(dimensions: str, order: str) -> Order:
+    """A scalar's order is known, and printed without braces."""
+    if not dimensions:
+        return ()
+    return tuple(map(int, order.split(","))) if order else None
