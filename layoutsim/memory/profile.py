@@ -1,0 +1,147 @@
+"""What buffer assignment has to know of a backend (memory spec, section 0): an object of data and small functions.
+
+1. *Sizes*: arrays by their elements, 4 bytes for each dimension of a dynamic shape on top, tuples as a table of pointers.
+2. *Colours* are memory spaces. By default a value has the one of its layout. On GPUs a whole buffer has the one that any of
+   its values asks for by layout or by a custom call's frontend attributes.
+3. *Use of other colours*: GPU buffers of colour 0 may use free space of temporaries of colour 1, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from attrs import field, frozen
+
+from layoutsim.analysis.alias import AliasedValues, Aliases
+from layoutsim.analysis.alias_rules import CPU_RULES, NVIDIA_RULES, AliasRules
+from layoutsim.analysis.values import Value
+from layoutsim.errors import InputError
+from layoutsim.ir.instruction import Instruction
+from layoutsim.ir.opcode import Opcode
+from layoutsim.ir.shape import ArrayShape, Shape, byte_size
+from layoutsim.memory.heaps import HeapAlgorithm, xla_heap
+
+DEFAULT_COLOR = 0
+COLLECTIVE_COLOR = 1
+
+Colorer = Callable[[Aliases], Mapping[Value, int]]
+
+
+def size_in_bytes(shape: Shape) -> int:
+    """Rule (1)."""
+    if isinstance(shape, ArrayShape) and shape.is_dynamic:
+        return byte_size(shape) + 4 * shape.rank
+    return byte_size(shape)
+
+
+def color_of_layout(value: Value) -> int:
+    """Memory space of the value's layout."""
+    shape = value.shape
+    return shape.layout.memory_space if isinstance(shape, ArrayShape) and shape.layout is not None else DEFAULT_COLOR
+
+
+def colors_by_layout(aliases: Aliases) -> Mapping[Value, int]:
+    """Each value has the memory space of its layout.
+
+    Raises:
+        InputError: values that must share memory are in different memory spaces.
+    """
+    colors = {value: color_of_layout(value) for value in aliases.dataflow.values}
+    for buffer in aliases.buffers:
+        if len(buffer.values) > 1:
+            _require_one(buffer, [colors[value] for value in buffer.values])
+    return colors
+
+
+def colors_on_gpu(aliases: Aliases) -> Mapping[Value, int]:
+    """Each buffer has the memory space that one of its values asks for.
+
+    Raises:
+        InputError: values of one buffer ask for different memory spaces.
+    """
+    colors: dict[Value, int] = {}
+    for buffer in aliases.buffers:
+        wishes = [color for value in buffer.values for color in _wishes(value)]
+        color = _require_one(buffer, wishes) if wishes else DEFAULT_COLOR
+        for value in buffer.values:
+            colors[value] = color
+    return colors
+
+
+def _require_one(buffer: AliasedValues, colors: list[int]) -> int:
+    if len(set(colors)) > 1:
+        names = ", ".join(f"{value.short_text}" for value in buffer.values)
+        raise InputError(f"values that share memory are in different memory spaces {sorted(set(colors))}: {names}")
+    return colors[0]
+
+
+def _wishes(value: Value) -> Iterator[int]:
+    """Rule (2)."""
+    color = color_of_layout(value)
+    if color != DEFAULT_COLOR:
+        yield color
+    if value.instruction.opcode is Opcode.CUSTOM_CALL:
+        wished = _asked(value.instruction, "results_memory_spaces")
+        element = value.index or (0,)
+        if len(element) == 1 and element[0] in wished:
+            yield wished[element[0]]
+    for user, number, index in value.uses:
+        if user.opcode is Opcode.CUSTOM_CALL and not index and number in (wished := _asked(user, "operands_memory_spaces")):
+            yield wished[number]
+
+
+def _asked(call: Instruction, attribute: str) -> Mapping[int, int]:
+    """Memory spaces by number from ``attribute="{0:1,2:1}"``; 0 asks for nothing."""
+    text = call.attributes.frontend_attributes
+    if attribute not in text:
+        return {}
+    found = re.search(rf'{attribute}="\{{([^}}]*)\}}"', text)
+    pairs = re.findall(r"(\d+)\s*:\s*(\d+)", found.group(1)) if found else []
+    return {int(number): int(space) for number, space in pairs if int(space) != DEFAULT_COLOR}
+
+
+def same_color_only(buffer_color: int, allocation_color: int) -> bool:
+    """Buffers use allocations of their own colour."""
+    return buffer_color == allocation_color
+
+
+def gpu_may_use(buffer_color: int, allocation_color: int) -> bool:
+    """Rule (3)."""
+    if buffer_color == DEFAULT_COLOR and allocation_color == COLLECTIVE_COLOR:
+        return True
+    return buffer_color == allocation_color
+
+
+@frozen
+class MemoryProfile:
+    """A backend's side of buffer assignment.
+
+    Attributes:
+        name: for reports and the command line.
+        rules: what must and may share.
+        alignment: bytes; offsets of temporaries are multiples of it.
+        size: bytes of a value of some shape.
+        colors: memory space of every value.
+        may_use: whether a buffer of one colour may be in a temporary allocation of another.
+        allocate_constants: whether constants get allocations.
+        heap: packs the temporaries.
+        temp_limit_bytes: no combined temporary allocation reaches this size; ``None`` for no limit.
+    """
+
+    name: str
+    rules: AliasRules
+    alignment: int
+    size: Callable[[Shape], int] = size_in_bytes
+    colors: Colorer = colors_by_layout
+    may_use: Callable[[int, int], bool] = same_color_only
+    allocate_constants: bool = True
+    heap: HeapAlgorithm = field(factory=xla_heap)
+    temp_limit_bytes: int | None = None
+
+
+GPU = MemoryProfile("gpu", NVIDIA_RULES, alignment=256, colors=colors_on_gpu, may_use=gpu_may_use)
+"""XLA for NVIDIA GPUs."""
+
+CPU = MemoryProfile("cpu", CPU_RULES, alignment=64)
+"""XLA for CPUs, as in the jaxlib wheels."""
