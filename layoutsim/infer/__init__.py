@@ -5,6 +5,7 @@ Every opcode has a rule; the rules stand by family in ``elementwise``, ``movemen
 """
 
 from layoutsim.infer import collective, contraction, control, elementwise, movement, reduction
+from layoutsim.infer.collective import shard_count
 from layoutsim.infer.elementwise import default_compare_type
 from layoutsim.infer.registry import CAN_INFER, RULES, ProgramShape, Site, infer_shape, infer_site, program_shape
 from layoutsim.infer.shapes import (
@@ -37,5 +38,6 @@ __all__ = [
     "program_shape",
     "reduction",
     "same_type_up_to_precision",
+    "shard_count",
     "window_size",
 ]

@@ -167,17 +167,23 @@ def infer_shape(
     return infer_site(Site(opcode, tuple(operand_shapes), payload, tuple(map(program_shape, callees)), stated))
 
 
-@lru_cache(maxsize=1 << 16)
 def infer_site(site: Site) -> Shape:
-    """As :func:`infer_shape`. Modules repeat few sites many times, so answers are kept.
+    """As :func:`infer_shape`. Modules repeat few sites many times, so answers are kept, except those that hold constants.
 
     Raises:
         ShapeError: as :func:`infer_shape`.
     """
+    return _infer(site) if site.opcode is Opcode.CONSTANT else _infer_cached(site)
+
+
+def _infer(site: Site) -> Shape:
     arity = site.opcode.spec.arity
     if arity is not None and len(site.operands) != arity:
         site.fail(f"has {len(site.operands)} operands, expected {arity}")
     return RULES[site.opcode](site)
+
+
+_infer_cached = lru_cache(maxsize=1 << 16)(_infer)
 
 
 CAN_INFER = (
