@@ -1,0 +1,170 @@
+"""Random valid modules: every family of opcodes that layout assignment has rules for, small enough to read when one fails.
+
+A module grows by steps (``steps_*.py``), picked by weight. Afterwards its loose ends become the result, and every parameter
+and result leaf gets an entry layout that is the default one, another one, or automatic.
+"""
+
+from __future__ import annotations
+
+from layoutsim.build import Builder
+from layoutsim.ir import (
+    ArrayShape,
+    ComputationLayout,
+    InputOutputAlias,
+    Instruction,
+    Module,
+    ModuleConfig,
+    Shape,
+    map_arrays,
+    with_default_layout,
+)
+from layoutsim.testing import steps_collective as collective
+from layoutsim.testing import steps_contraction as contraction
+from layoutsim.testing import steps_control as control
+from layoutsim.testing import steps_elementwise as elementwise
+from layoutsim.testing import steps_movement as movement
+from layoutsim.testing import steps_opaque as opaque
+from layoutsim.testing import steps_reduction as reduction
+from layoutsim.testing.chooser import Chooser, SeededChooser, chance, permutation
+from layoutsim.testing.scope import DEFAULT_LIMITS, Limits, Scope, Step, World
+
+_SIMPLE: list[tuple[int, Step]] = [
+    (4, elementwise.unary),
+    (5, elementwise.binary),
+    (2, elementwise.ternary),
+    (2, elementwise.convert),
+    (1, elementwise.reduce_precision),
+    (1, elementwise.bitcast_convert),
+    (7, movement.transpose),
+    (8, movement.reshape),
+    (4, movement.broadcast),
+    (3, movement.slices),
+    (3, movement.dynamic_slice),
+    (3, movement.dynamic_update_slice),
+    (3, movement.concatenate),
+    (2, movement.pad),
+    (1, movement.reverse),
+    (1, movement.iota),
+    (2, movement.gather),
+    (2, movement.scatter),
+    (2, movement.rounded_copy),
+    (1, movement.constant_matrix),
+    (6, contraction.dot),
+    (4, reduction.reduce),
+]
+_RARE: list[tuple[int, Step]] = [
+    (2, contraction.integer_dot),
+    (1, contraction.float8_dot),
+    (1, contraction.ragged_dot),
+    (3, contraction.convolution),
+    (1, contraction.fft),
+    (1, contraction.triangular_solve),
+    (1, contraction.cholesky),
+    (3, reduction.variadic_reduce),
+    (1, reduction.reduce_window),
+    (1, reduction.select_and_scatter),
+    (3, reduction.sort),
+    (1, reduction.top_k),
+    (1, elementwise.map_elements),
+    (6, collective.all_gather),
+    (3, collective.all_reduce),
+    (3, collective.reduce_scatter),
+    (3, collective.all_to_all),
+    (1, collective.collective_permute),
+    (1, collective.collective_broadcast),
+    (1, collective.replica_number),
+    (2, control.make_tuple),
+    (2, control.get_element),
+    (2, control.barrier),
+    (1, control.tokens),
+    (2, opaque.free_call),
+    (4, opaque.constrained_call),
+    (2, opaque.aliased_call),
+    (1, opaque.move_to_host),
+    (1, opaque.library_convolution),
+    (1, opaque.random_bits),
+    (1, opaque.batch_norm),
+]
+
+
+def _take_simple_steps(scope: Scope, count: int) -> None:
+    """Grow by elementwise, movement, dot and reduction steps only, as inside fusions."""
+    for _ in range(count):
+        scope.chooser.pick(_SIMPLE_TABLE)(scope)
+
+
+def _take_steps(scope: Scope, count: int) -> None:
+    """Grow by any steps."""
+    for _ in range(count):
+        scope.chooser.pick(_TABLE)(scope)
+
+
+_CONTROL: list[tuple[int, Step]] = [
+    (5, control.loop(_take_steps)),
+    (4, control.branches(_take_steps)),
+    (3, control.call(_take_steps)),
+    (2, control.fusion(_take_simple_steps)),
+]
+
+
+def _weighted(*families: list[tuple[int, Step]]) -> tuple[Step, ...]:
+    return tuple(step for family in families for weight, step in family for _ in range(weight))
+
+
+_SIMPLE_TABLE = _weighted(_SIMPLE)
+_TABLE = _weighted(_SIMPLE, _RARE, _CONTROL)
+
+
+def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Module:
+    """A random module; an ``int`` is the seed of a :class:`SeededChooser`."""
+    source = SeededChooser(chooser) if isinstance(chooser, int) else chooser
+    module = Module("random", ModuleConfig(replica_count=limits.devices))
+    entry = Scope(World(module, source, limits), Builder("main", module), depth=0)
+    _take_steps(entry, source.integer(1, limits.steps))
+    entry.builder.build(_result(entry), is_entry=True)
+    module.entry_layout = _entry_layout(module, source)
+    if chance(source, 15):
+        module.input_output_aliases = _aliases(module, source)
+    return module
+
+
+def _result(scope: Scope) -> Instruction:
+    """The values nobody uses: alone, or as a tuple, now and then with one that is used."""
+    loose = [v for v in scope.values if not v.user_count] or [scope.any_array()]
+    if len(loose) == 1 and chance(scope.chooser, 60):
+        return loose[0]
+    if len(loose) > 1 and chance(scope.chooser, 25):
+        return loose[-1]
+    if chance(scope.chooser, 20):
+        loose.append(scope.any_array())
+    return scope.builder.tuple(*loose)
+
+
+def _entry_layout(module: Module, chooser: Chooser) -> ComputationLayout:
+    def lay_out(leaf: ArrayShape) -> ArrayShape:
+        kind = chooser.pick(("default", "default", "other", "automatic"))
+        if kind == "automatic" and leaf.rank:
+            return leaf.with_layout(None)
+        if kind == "other":
+            return leaf.with_order(permutation(chooser, leaf.rank))
+        return leaf
+
+    def wished(shape: Shape) -> Shape:
+        return map_arrays(with_default_layout(shape), lay_out)
+
+    parameters = tuple(wished(p.shape) for p in module.entry.parameters)
+    return ComputationLayout(parameters, wished(module.entry.root.shape))
+
+
+def _aliases(module: Module, chooser: Chooser) -> tuple[InputOutputAlias, ...]:
+    """One parameter whose buffer one result of the same shape takes over."""
+    from layoutsim.ir import array_leaves, without_layout
+
+    parameters = list(enumerate(module.entry.parameters))
+    pairs = [
+        InputOutputAlias(index, number)
+        for index, leaf in array_leaves(module.entry.root.shape)
+        for number, parameter in parameters
+        if without_layout(parameter.shape) == without_layout(leaf)
+    ]
+    return (chooser.pick(pairs),) if pairs else ()

@@ -1,0 +1,132 @@
+"""Steps that communicate between devices; they do nothing where a module is for one device."""
+
+from __future__ import annotations
+
+from layoutsim.build import array_of
+from layoutsim.ir import Instruction, Opcode, array_shape, tuple_shape
+from layoutsim.ir.payloads import CollectivePayload, CollectivePermutePayload
+from layoutsim.ir.replica_groups import ListReplicaGroups
+from layoutsim.testing.chooser import chance
+from layoutsim.testing.scope import F32, MAX_ELEMENTS, Scope, scalar_function
+
+
+def _payload(scope: Scope, dimension: int | None = None) -> tuple[CollectivePayload, int]:
+    """Attributes and group size: all devices together, or two halves."""
+    devices = scope.world.limits.devices
+    size = devices if devices < 4 or chance(scope.chooser, 60) else devices // 2
+    groups = tuple(tuple(range(start, start + size)) for start in range(0, devices, size))
+    global_ids = chance(scope.chooser, 30)
+    payload = CollectivePayload(
+        ListReplicaGroups(groups),
+        channel_id=scope.world.next_channel() if global_ids else None,
+        use_global_device_ids=global_ids,
+        dimension=dimension,
+    )
+    return payload, size
+
+
+def _alone(scope: Scope) -> bool:
+    return scope.world.limits.devices < 2
+
+
+def all_gather(scope: Scope) -> None:
+    """Along any dimension, the others often of size 1; sometimes two operands."""
+    if _alone(scope):
+        return
+    operand = scope.any_array(lambda s: s.rank > 0 and s.element_count * 4 <= MAX_ELEMENTS)
+    shape = array_of(operand)
+    dimension = scope.chooser.integer(0, shape.rank - 1)
+    payload, count = _payload(scope, dimension)
+    operands = [operand]
+    if scope.world.limits.backend == "gpu" and chance(scope.chooser, 15):
+        operands.append(scope.like(operand))
+    sizes = tuple(size * count if d == dimension else size for d, size in enumerate(shape.dimensions))
+    results = [array_shape(shape.element_type, sizes).with_layout(array_of(o).layout) for o in operands]
+    whole = results[0] if len(results) == 1 else tuple_shape(tuple(results))
+    _keep(scope, scope.builder.apply(Opcode.ALL_GATHER, *operands, payload=payload, shape=whole), len(operands))
+
+
+def all_reduce(scope: Scope) -> None:
+    """Sums, sometimes of two arrays at once."""
+    if _alone(scope):
+        return
+    operands = [scope.any_array(lambda s: s.element_type is F32)]
+    if chance(scope.chooser, 25):
+        operands.append(scope.any_array(lambda s: s.element_type is F32))
+    payload, _ = _payload(scope)
+    reducer = scalar_function(scope, Opcode.ADD, F32)
+    _keep(scope, scope.builder.apply(Opcode.ALL_REDUCE, *operands, payload=payload, calls=[reducer]), len(operands))
+
+
+def reduce_scatter(scope: Scope) -> None:
+    """Sum over the devices, each keeping its part."""
+    if _alone(scope):
+        return
+    operand, dimension = _divisible(scope)
+    shape = array_of(operand)
+    payload, count = _payload(scope, dimension)
+    sizes = tuple(size // count if d == dimension else size for d, size in enumerate(shape.dimensions))
+    result = array_shape(shape.element_type, sizes).with_layout(shape.layout)
+    reducer = scalar_function(scope, Opcode.ADD, F32)
+    scope.keep(scope.builder.apply(Opcode.REDUCE_SCATTER, operand, payload=payload, calls=[reducer], shape=result))
+
+
+def all_to_all(scope: Scope) -> None:
+    """One array split along a dimension, or as many arrays as devices."""
+    if _alone(scope):
+        return
+    if chance(scope.chooser, 70):
+        operand, dimension = _divisible(scope)
+        payload, _ = _payload(scope, dimension)
+        scope.keep(scope.builder.apply(Opcode.ALL_TO_ALL, operand, payload=payload))
+        return
+    payload, count = _payload(scope)
+    first = scope.any_array(lambda s: s.element_type is F32)
+    operands = [first, *(scope.like(first) for _ in range(count - 1))]
+    _keep(scope, scope.builder.apply(Opcode.ALL_TO_ALL, *operands, payload=payload), len(operands), is_tuple=True)
+
+
+def _divisible(scope: Scope) -> tuple[Instruction, int]:
+    """An f32 array and a dimension of it that the devices divide."""
+    devices = scope.world.limits.devices
+    base = list(scope.random_shape(max_rank=3).dimensions) or [1]
+    dimension = scope.chooser.integer(0, len(base) - 1)
+    base[dimension] = devices * scope.chooser.pick((1, 1, 2))
+    found = scope.arrays(lambda s: s.element_type is F32 and any(size and size % devices == 0 for size in s.dimensions))
+    if found and chance(scope.chooser, 70):
+        operand = scope.chooser.pick(found)
+        sizes = array_of(operand).dimensions
+        return operand, scope.chooser.pick([d for d, size in enumerate(sizes) if size and size % devices == 0])
+    return scope.new_array(array_shape(F32, tuple(base))), dimension
+
+
+def collective_permute(scope: Scope) -> None:
+    """Hand an array to the next device."""
+    if _alone(scope):
+        return
+    devices = scope.world.limits.devices
+    pairs = tuple((i, (i + 1) % devices) for i in range(devices))
+    payload = CollectivePermutePayload(pairs)
+    scope.keep(scope.builder.apply(Opcode.COLLECTIVE_PERMUTE, scope.any_array(), payload=payload))
+
+
+def collective_broadcast(scope: Scope) -> None:
+    """An array of the first device of each group."""
+    if _alone(scope):
+        return
+    payload, _ = _payload(scope)
+    scope.keep(scope.builder.apply(Opcode.COLLECTIVE_BROADCAST, scope.any_array(), payload=payload))
+
+
+def replica_number(scope: Scope) -> None:
+    """The device's number as a float."""
+    number = scope.builder.apply(Opcode.REPLICA_ID)
+    scope.keep(scope.builder.convert(number, F32))
+
+
+def _keep(scope: Scope, result: Instruction, count: int, *, is_tuple: bool = False) -> None:
+    if count == 1 and not is_tuple:
+        scope.keep(result)
+        return
+    for i in range(count):
+        scope.keep(scope.builder.element(result, i))
