@@ -89,6 +89,7 @@ def copy_records(module: Module, copies: Iterable[Instruction]) -> tuple[CopyRec
 
 
 def copy_record(copy: Instruction, counts: Mapping[Computation, int | None]) -> CopyRecord:
+    """The record of one copy; ``counts`` as of ``execution_counts``."""
     source, computation = copy.operand(0), copy.parent
     assert isinstance(copy.shape, ArrayShape) and isinstance(source.shape, ArrayShape), copy
     assert computation is not None, copy
