@@ -18,7 +18,8 @@ each pass that changed the module, numbered in the order they ran):
 7. ``scheduled``: ``TARGET_after_optimizations``.
 8. ``before_optimizations``: as the frontend wrote it.
 
-Text is preferred to a proto of the same stage, because the proto does not hold partition and replica counts.
+Text is preferred to a proto of the same stage, because the proto does not hold partition and replica counts. An entry layout
+that a text leaves out is automatic (unset): XLA prints every layout that is set.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from attrs import field, frozen
 
 from layoutsim.errors import InputError, ParseError
 from layoutsim.ir import Module
-from layoutsim.text import parse_module
+from layoutsim.text import ParseOptions, parse_module
 
 BEFORE_LAYOUT = "before_layout"
 AFTER_LAYOUT = "after_layout"
@@ -48,6 +49,8 @@ STAGES = (BEFORE_LAYOUT, AFTER_LAYOUT, SCHEDULED, BEFORE_OPTIMIZATIONS)
 
 MAX_BYTES = 4 << 30
 """Unpacked size from which on a file is refused: no dump is that large, but a malicious archive may be."""
+
+_KEEP_AUTOMATIC = ParseOptions(keep_module_auto_layouts=True)
 
 _ALIASES = {
     "before layout assignment": BEFORE_LAYOUT,
@@ -133,12 +136,7 @@ def parse_bytes(data: bytes, path: str) -> Module:
         from layoutsim.proto import module_from_bytes  # protobuf is an extra
 
         return module_from_bytes(data, path)
-    try:
-        return parse_module(_decode(data))
-    except ParseError as error:
-        raise ParseError(
-            error.reason, line=error.line, column=error.column, source_line=error.source_line, path=path
-        ) from error.__cause__
+    return parse_module(_decode(data, path), path=path, options=_KEEP_AUTOMATIC)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------------------------
@@ -149,7 +147,7 @@ def _is_binary(data: bytes, path: str) -> bool:
     return ".pb" in name or re.search(rb"[\x00-\x08\x0e-\x1f]", data[:4096]) is not None
 
 
-def _decode(data: bytes) -> str:
+def _decode(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -160,6 +158,7 @@ def _decode(data: bytes) -> str:
             line=data.count(b"\n", 0, error.start) + 1,
             column=len(data[start : error.start].decode("utf-8")) + 1,
             source_line=line,
+            path=path,
         ) from None
 
 

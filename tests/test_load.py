@@ -74,7 +74,11 @@ def test_a_dump_folder_gives_the_stage_asked_for(tmp_path: Path, stage: str | No
 def test_an_archive_of_a_dump_reads_like_the_folder(tmp_path: Path) -> None:
     archive = pack(write_dump(tmp_path / "dump"), tmp_path / "dump.tgz")
 
-    assert [load(archive, stage).name for stage in ("before_layout", "after_layout", "scheduled")] == ["entering", "leaving", "final"]
+    assert [load(archive, stage).name for stage in ("before_layout", "after_layout", "scheduled")] == [
+        "entering",
+        "leaving",
+        "final",
+    ]
 
 
 def test_a_dump_named_before_layout_assignment_is_preferred(tmp_path: Path) -> None:
@@ -193,3 +197,14 @@ def test_text_that_is_not_utf8_is_a_parse_error_at_the_byte(tmp_path: Path) -> N
 
     with pytest.raises(ParseError, match=r"a\.hlo:2:3: expected UTF-8 text, got byte 0xff"):
         load(tmp_path / "a.hlo")
+
+
+def test_an_entry_layout_left_out_is_automatic(tmp_path: Path) -> None:
+    header = "HloModule m, entry_computation_layout={(f32[2,3], f32[2,3]{0,1})->f32[2,3]}\n"
+    body = "ENTRY e {\n  x = f32[2,3] parameter(0)\n  y = f32[2,3] parameter(1)\n  ROOT z = f32[2,3] add(x, y)\n}\n"
+    (tmp_path / "a.hlo").write_text(header + body)
+
+    layout = load(tmp_path / "a.hlo").entry_layout
+
+    assert layout is not None
+    assert [str(shape) for shape in (*layout.parameters, layout.result)] == ["f32[2,3]", "f32[2,3]{0,1}", "f32[2,3]"]
