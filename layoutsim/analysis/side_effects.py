@@ -61,7 +61,7 @@ def has_side_effect(instruction: Instruction) -> bool:
 
 
 def effectful_computations(computations: tuple[Computation, ...]) -> frozenset[Computation]:
-    """Those that hold an instruction with a side effect (5); ``computations`` come callees before callers, as modules have them."""
+    """Those that hold an instruction with a side effect (5); ``computations`` come callees before callers, as in modules."""
     found: set[Computation] = set()
     for computation in computations:
         if any(has_own_side_effect(i) or not found.isdisjoint(i.called_computations) for i in computation.instructions):

@@ -10,7 +10,7 @@ S5, S7 and S8 hold. What each finding is about:
 * S3  Operands are in the same computation as their user.
 * S4  The recorded users of an instruction are those that have it as an operand, each once.
 * S5  Nothing waits for itself through operands and control predecessors.
-* S6  Names of instructions are unique in the module, and names of computations too (option).
+* S6  Names of computations are unique in the module, and names of instructions in their computation (option: in the module).
 * S7  Parameters are numbered 0 to n - 1.
 * S8  Only calling opcodes call; callees are in the module; no computation calls itself, through whatever others.
 * S9  A fusion's body has one caller; its root is used by nobody, all else by somebody or for its side effect.

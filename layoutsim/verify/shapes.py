@@ -151,10 +151,8 @@ def _plain(shape: Shape) -> str:
 def _check_own(findings: Findings, instruction: Instruction) -> None:
     """What is asked of an instruction beside its rule."""
     options = findings.options
-    if not options.allow_unbounded_dimensions and any(
-        UNBOUNDED in leaf.dimensions for _, leaf in array_leaves(instruction.shape)
-    ):
-        findings.add(instruction, "T5", f"has shape {_plain(instruction.shape)}, expected no unbounded dimension")
+    if not options.allow_unbounded_dimensions:
+        _check_bounds(findings, instruction)
     if not options.allow_mixed_precision:
         _check_precisions(findings, instruction)
     accuracy = instruction.attributes.result_accuracy
@@ -197,8 +195,9 @@ def _check_precisions(findings: Findings, instruction: Instruction) -> None:
 
 
 def _check_exact(findings: Findings, instruction: Instruction, number: int, operand: Shape, parameter: Shape) -> None:
-    arrays = isinstance(operand, ArrayShape) and isinstance(parameter, ArrayShape)
-    if arrays and operand.element_type is not parameter.element_type:
+    if not isinstance(operand, ArrayShape) or not isinstance(parameter, ArrayShape):
+        return
+    if operand.element_type is not parameter.element_type:
         message = f"parameter {number} of {instruction.to_apply.name} has element type {parameter.element_type}"
         findings.add(instruction, "T4", f"{message}, expected {operand.element_type} of operand {number}")
 
@@ -219,11 +218,9 @@ def _check_custom_call(findings: Findings, call: Instruction, payload: CustomCal
                 findings.add(call, "T6", f"constrains operand {number} to {constraint}, expected {operand.shape} with a layout")
     if "xla_skip_custom_call_alias_shape_check" not in call.attributes.frontend_attributes:
         _check_aliasing(findings, call, payload.output_to_operand_aliasing, call.shape)
-    if payload.custom_call_target == "GetRngSeed":
-        if call.operand_count or not compatible(call.shape, ArrayShape(ElementType.U64, ())):
-            findings.add(
-                call, "T6", f"has shape {_plain(call.shape)} and {call.operand_count} operands, expected u64[] and none"
-            )
+    seed = payload.custom_call_target == "GetRngSeed"
+    if seed and (call.operand_count or not compatible(call.shape, ArrayShape(ElementType.U64, ()))):
+        findings.add(call, "T6", f"returns {_plain(call.shape)} of {call.operand_count} operands, expected u64[] of none")
 
 
 def _check_aliasing(findings: Findings, call: Instruction, aliasing: tuple[Aliasing, ...], result: Shape) -> None:

@@ -31,8 +31,7 @@ def verify_structure(findings: Findings) -> None:
 def verify_names_and_bodies(findings: Findings) -> None:
     """S6, S9, S10 and S11."""
     module = findings.module
-    if findings.options.unique_names:
-        _check_unique_names(findings, module)
+    _check_unique_names(findings, module)
     findings.fusion_bodies = _bodies_of(findings, module, Opcode.FUSION)
     findings.async_bodies = _bodies_of(findings, module, Opcode.ASYNC_START)
     if module.entry in findings.fusion_bodies:
@@ -214,14 +213,15 @@ def _check_threads(findings: Findings, module: Module) -> None:
 
 def _check_unique_names(findings: Findings, module: Module) -> None:
     """S6."""
-    seen: dict[str, Instruction] = {}
-    for computation in module.computations:
-        for instruction in computation.instructions:
-            first = seen.setdefault(instruction.name, instruction)
-            if first is not instruction and first.parent is not None:
-                findings.add(instruction, "S6", f"an instruction of {first.parent.name} has the same name")
     computations: set[str] = set()
+    seen: dict[str, Instruction] = {}
     for computation in module.computations:
         if computation.name in computations:
             findings.add(computation, "S6", "another computation has the same name")
         computations.add(computation.name)
+        if not findings.options.unique_names:
+            seen = {}
+        for instruction in computation.instructions:
+            first = seen.setdefault(instruction.name, instruction)
+            if first is not instruction and first.parent is not None:
+                findings.add(instruction, "S6", f"an instruction of {first.parent.name} has the same name")
