@@ -128,7 +128,7 @@ def _grown(scope: Scope, name: str, parameter: Shape, grow: Grow, wanted: ArrayS
         inner.values.append(value)
     grow(inner, scope.chooser.integer(0, 3))
     if wanted is None:
-        return inner.builder.build(inner.any_array())
+        return inner.builder.build((inner.arrays() or [inner.any_array()])[0])
     return inner.builder.build(inner.array_of(wanted.element_type, wanted.dimensions))
 
 
