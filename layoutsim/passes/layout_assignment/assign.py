@@ -1,0 +1,162 @@
+"""The driver: two rounds of constraints over all computations, then layouts and copies (layout spec, section 4).
+
+Round 0 lets layouts flow inside each computation. What comes out at parameters and roots becomes mandatory in round 1, so that
+loops, branches and calls agree with their computations. Only the constraints of the last round are applied.
+"""
+
+from __future__ import annotations
+
+from layoutsim.errors import LayoutError
+from layoutsim.ir import Computation, Instruction, Module, Opcode, ShapeIndex, default_layout
+from layoutsim.passes.layout_assignment import reasons
+from layoutsim.passes.layout_assignment.backends import Backend, BufferDemand, Demand, OperandDemand
+from layoutsim.passes.layout_assignment.computation_layouts import (
+    infer_layout,
+    publish_entry_layout,
+    reconcile_aliases,
+    update_computation_layouts,
+)
+from layoutsim.passes.layout_assignment.constraints import ROUNDS
+from layoutsim.passes.layout_assignment.mandatory import add_mandatory_constraints, constrain_custom_call
+from layoutsim.passes.layout_assignment.materialize import Materializer
+from layoutsim.passes.layout_assignment.options import ComputationOrder
+from layoutsim.passes.layout_assignment.plan import channel_of
+from layoutsim.passes.layout_assignment.prepare import (
+    add_protective_copies,
+    check_entry_layout,
+    clone_shared_branches,
+)
+from layoutsim.passes.layout_assignment.propagate import propagate
+from layoutsim.passes.layout_assignment.reasons import Reason
+from layoutsim.passes.layout_assignment.result import CopyKind, InsertedCopy, LayoutAssignmentResult
+from layoutsim.passes.layout_assignment.rules import as_array, layout_leaves
+from layoutsim.passes.layout_assignment.state import State
+
+MAX_ROUNDS = 100
+"""Input-output aliases ask for more rounds while they change something; XLA has no limit."""
+
+
+def assign_layouts(
+    module: Module, backend: Backend, *, order: ComputationOrder = ComputationOrder.FORWARD
+) -> LayoutAssignmentResult:
+    """Give every array of ``module`` a layout, in place.
+
+    Args:
+        module: layouts on its instructions are read by some rules, and replaced; ``module.entry_layout`` says what the
+            caller wants, and is completed.
+        backend: whose rules apply.
+        order: in which computations are laid out.
+
+    Raises:
+        LayoutError: the module demands what cannot be, or holds a bitcast.
+    """
+    protective = add_protective_copies(module)
+    clone_shared_branches(module)
+    check_entry_layout(module)
+    state = State.start(module, backend, order)
+    _find_layouts(state)
+    materializer = Materializer(state)
+    for computation in state.computations:
+        materializer.assign(computation)
+    module.entry_layout = publish_entry_layout(state)
+    copies = [*(_protective_record(state, copy) for copy in protective), *materializer.copies]
+    return LayoutAssignmentResult(True, (), tuple(copies), _all_reasons(state))
+
+
+def _find_layouts(state: State) -> None:
+    changed, number = True, 0
+    while changed or number < ROUNDS:
+        if number == MAX_ROUNDS:
+            raise LayoutError(f"{state.module.name}: aliased inputs and outputs do not come to one layout")
+        state.store.start_round()
+        for computation in state.computations:
+            _lay_out(state, computation)
+        state.store.priority += 1
+        changed = reconcile_aliases(state)
+        number += 1
+
+
+def _lay_out(state: State, computation: Computation) -> None:
+    """Constrain every buffer of one computation."""
+    add_mandatory_constraints(state, computation)
+    _add_backend_demands(state, computation)
+    for call in state.plan(computation).custom_calls:
+        constrain_custom_call(state, call)
+    propagate(state)
+    _pick_defaults(state, computation)
+    update_computation_layouts(state, computation)
+    _record_channels(state, computation)
+
+
+def _add_backend_demands(state: State, computation: Computation) -> None:
+    for instruction, rule in state.plan(computation).demanding:
+        for demand in rule(instruction, state):
+            _apply(state, instruction, demand)
+
+
+def _apply(state: State, instruction: Instruction, demand: Demand) -> None:
+    store = state.store
+    if isinstance(demand, BufferDemand):
+        buffer = state.points_to.defined_at(instruction, demand.index)
+        if buffer is None:
+            raise LayoutError(f"{instruction.name} does not make a buffer at index {demand.index}")
+        store.set_buffer(demand.layout, buffer, demand.rule, None)
+        return
+    node = state.node(demand.of or instruction)
+    if isinstance(demand, OperandDemand):
+        store.set_operand(
+            demand.shape,
+            node,
+            demand.number,
+            demand.rule,
+            mandatory=demand.mandatory,
+            depth_first=demand.depth_first,
+            by=instruction,
+        )
+    else:
+        store.set_instruction(demand.shape, node, demand.rule, allow_alias=demand.allow_alias, by=instruction)
+
+
+def _pick_defaults(state: State, computation: Computation) -> None:
+    """Free buffers get the default layout, or a constant its literal's, in the order of their ids (layout spec, 8)."""
+    store = state.store
+    for buffer in state.plan(computation).candidates:
+        if store.buffers[buffer.id] is not None:
+            continue
+        layout, rule = default_layout(buffer.rank), reasons.DEFAULT
+        if buffer.instruction.opcode is Opcode.CONSTANT:
+            literal = dict(layout_leaves(buffer.instruction.constant.literal.shape))[buffer.index]
+            layout, rule = literal.layout or layout, reasons.LITERAL
+        store.set_buffer(layout, buffer, rule, None, mandatory=False)
+        propagate(state)
+
+
+def _record_channels(state: State, computation: Computation) -> None:
+    """The first all-reduce on a channel decides for those laid out after it."""
+    for instruction in state.plan(computation).channels:
+        if as_array(instruction.shape) is None:
+            raise LayoutError(f"{instruction.name}: a variadic all-reduce cannot constrain the layout of its channel")
+        layout, _ = infer_layout(state, instruction, ())
+        channel = channel_of(instruction)
+        assert channel is not None, instruction
+        state.channels.setdefault(channel, layout)
+
+
+def _protective_record(state: State, copy: Instruction) -> InsertedCopy:
+    (user,) = copy.users
+    slot = user.operands.index(copy)
+    (buffers,) = state.points_to.points_to(copy)[:1]
+    demanded = state.store.buffer_reason(buffers[0])
+    assert demanded is not None, copy
+    value = copy.operand(0)
+    source = state.store.buffer_reason(state.points_to.points_to(value)[0][0]) if value in state.graph.nodes else None
+    return InsertedCopy(copy, CopyKind.PROTECTIVE, value, (), user, slot, demanded, source)
+
+
+def _all_reasons(state: State) -> dict[tuple[Instruction, ShapeIndex], Reason]:
+    found: dict[tuple[Instruction, ShapeIndex], Reason] = {}
+    for constraint in state.store.buffers:
+        if constraint is not None:
+            for alias in state.points_to.aliases(constraint.buffer):
+                found[alias] = constraint.reason
+    return found

@@ -1,0 +1,70 @@
+"""Collectives whose dimension must be most major, on GPU and CPU (layout spec, 6.1, 6.5 and 12.4).
+
+The data of all participants lies one after the other, so the dimension along which they are put together must vary slowest.
+XLA asks for it *by position*: ``bf16[1,128,4096]`` gathered along dimension 1 gets ``{2,0,1}``, although ``{2,1,0}`` is the
+same in memory. With :attr:`AllGatherRule.IGNORE_DEGENERATE` a layout stays if only dimensions of size 1 are more major.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from layoutsim.ir import ArrayShape, Instruction, Layout, Opcode, Shape, default_layout, layout, map_arrays
+from layoutsim.ir.payloads import CollectivePayload
+from layoutsim.passes.layout_assignment.backends import Demand, DemandRule, ResultDemand, View
+from layoutsim.passes.layout_assignment.layout_math import move_to_major
+from layoutsim.passes.layout_assignment.options import AllGatherRule
+from layoutsim.passes.layout_assignment.reasons import Rule
+from layoutsim.passes.layout_assignment.rules import as_array
+
+_NAMES = {
+    Opcode.ALL_GATHER: "gathers",
+    Opcode.REDUCE_SCATTER: "scatters",
+    Opcode.ALL_TO_ALL: "splits",
+    Opcode.RAGGED_ALL_TO_ALL: "splits",
+}
+
+
+def major_dimension_rule(opcode: Opcode, choice: AllGatherRule, section: str) -> DemandRule:
+    """The demand rule of one collective opcode."""
+    rule = Rule(
+        opcode.value,
+        section if choice is AllGatherRule.POSITIONAL else "12.4",
+        f"the {opcode} needs the dimension it {_NAMES[opcode]} along to be most major",
+    )
+
+    def demand(instruction: Instruction, _view: View) -> Iterable[Demand]:
+        dimension = _dimension(instruction)
+        if dimension is not None:
+            wanted = map_arrays(instruction.shape, lambda leaf: _major(leaf, dimension, choice))
+            yield ResultDemand(wanted, rule)
+
+    return demand
+
+
+def _dimension(instruction: Instruction) -> int | None:
+    """The dimension that must be most major; an all-to-all that returns a tuple has none."""
+    if instruction.opcode is Opcode.RAGGED_ALL_TO_ALL:
+        return 0
+    if instruction.opcode is Opcode.ALL_TO_ALL and as_array(instruction.shape) is None:
+        return None
+    return instruction.payload_as(CollectivePayload).dimension
+
+
+def _major(leaf: ArrayShape, dimension: int, choice: AllGatherRule) -> ArrayShape:
+    standing = leaf.layout or default_layout(leaf.rank)
+    if choice is AllGatherRule.IGNORE_DEGENERATE:
+        for candidate in (standing, default_layout(leaf.rank)):
+            if _is_most_major(leaf, dimension, candidate):
+                return leaf.with_layout(candidate)
+    return leaf.with_layout(layout(move_to_major(standing.minor_to_major, dimension)))
+
+
+def _is_most_major(leaf: ArrayShape, dimension: int, candidate: Layout) -> bool:
+    order = candidate.minor_to_major
+    return all(leaf.dimensions[d] == 1 for d in order[order.index(dimension) + 1 :])
+
+
+def with_default(shape: Shape) -> Shape:
+    """``shape`` with plain default layouts."""
+    return map_arrays(shape, lambda leaf: leaf.with_layout(default_layout(leaf.rank)))

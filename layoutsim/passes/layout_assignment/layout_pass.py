@@ -1,0 +1,71 @@
+"""The pass object: options of layout assignment, and their text form."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from layoutsim.ir import Module
+from layoutsim.passes.base import Pass
+from layoutsim.passes.layout_assignment.assign import assign_layouts
+from layoutsim.passes.layout_assignment.backend_cpu import cpu_backend
+from layoutsim.passes.layout_assignment.backend_generic import GENERIC
+from layoutsim.passes.layout_assignment.backend_gpu import gpu_backend
+from layoutsim.passes.layout_assignment.backends import Backend
+from layoutsim.passes.layout_assignment.gpu_target import GpuTarget
+from layoutsim.passes.layout_assignment.options import (
+    AllGatherRule,
+    BackendName,
+    ComputationOrder,
+    ConvolutionLayout,
+    ReshapeAlignment,
+)
+from layoutsim.passes.layout_assignment.result import LayoutAssignmentResult
+
+
+@frozen
+class LayoutAssignment(Pass):
+    """Give every array a layout and insert the copies that takes: ``layout-assignment{backend=gpu}``.
+
+    Attributes:
+        backend: whose rules apply; the options below belong to the GPU's unless stated.
+        all_gather: when a collective's dimension counts as most major (GPU and CPU).
+        reshape_alignment: where reshapes put dimensions of size 1.
+        target: the device.
+        convolution_layout: layout of convolution calls.
+        convolution_fusion: constrain plain convolutions too.
+        pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor.
+        computation_order: callees first, or callers first (every backend).
+    """
+
+    name: ClassVar[str] = "layout-assignment"
+
+    backend: BackendName = BackendName.GENERIC
+    all_gather: AllGatherRule = AllGatherRule.POSITIONAL
+    reshape_alignment: ReshapeAlignment = ReshapeAlignment.IN_PLACE
+    target: GpuTarget = GpuTarget.H100
+    convolution_layout: ConvolutionLayout = ConvolutionLayout.BY_DEVICE
+    convolution_fusion: bool = False
+    pack_along_contraction: bool = True
+    computation_order: ComputationOrder = ComputationOrder.FORWARD
+
+    def rules(self) -> Backend:
+        """The rules that these options choose."""
+        match self.backend:
+            case BackendName.GENERIC:
+                return GENERIC
+            case BackendName.CPU:
+                return cpu_backend(all_gather=self.all_gather)
+            case BackendName.GPU:
+                return gpu_backend(
+                    all_gather=self.all_gather,
+                    reshape_alignment=self.reshape_alignment,
+                    target=self.target,
+                    convolution_layout=self.convolution_layout,
+                    convolution_fusion=self.convolution_fusion,
+                    pack_along_contraction=self.pack_along_contraction,
+                )
+
+    def run(self, module: Module) -> LayoutAssignmentResult:
+        return assign_layouts(module, self.rules(), order=self.computation_order)
