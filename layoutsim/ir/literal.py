@@ -30,12 +30,14 @@ class Literal:
         shape: with a layout; :meth:`with_shape` changes only how the elements are stored, never which they are.
         text: as written (``{1, 2}``), or ``None`` when built from values.
         is_elided: the elements are unknown.
+        formatted: the elements as the printer writes them, once it has.
     """
 
     shape: Shape
     text: str | None = None
     is_elided: bool = False
     elements: tuple[Literal, ...] = ()
+    formatted: str | None = field(default=None, repr=False)
     _array: Array | None = field(default=None, repr=False, alias="values")
     _reader: Callable[[str, ArrayShape], Array] | None = field(default=None, repr=False, alias="reader")
 

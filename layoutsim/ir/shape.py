@@ -81,6 +81,10 @@ class ArrayShape:
     def with_layout(self, new: Layout | None) -> ArrayShape:
         return self if new is self.layout else _array(self.element_type, self.dimensions, new, self.dynamic)
 
+    def with_static_dimensions(self) -> ArrayShape:
+        """The same array with every dimension static, at its bound."""
+        return _array(self.element_type, self.dimensions, self.layout, ())
+
     def with_order(self, minor_to_major: tuple[int, ...]) -> ArrayShape:
         """The same array with a plain layout of this order."""
         return self.with_layout(layout(minor_to_major))
