@@ -37,7 +37,7 @@ NO_METADATA = Metadata()
 _METADATA_FIELD = re.compile(r'(\w+)=(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|(-?\d+))')
 _NUMBERS = {"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"}
 _STRINGS = {"op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name"}
-_SIMPLE_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
+_SIMPLE_ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 def parse_metadata(text: str) -> Metadata:
@@ -52,17 +52,25 @@ def parse_metadata(text: str) -> Metadata:
 
 
 def unescape(text: str) -> str:
-    """Undo the C escapes that HLO text uses."""
+    """Undo the C escapes that HLO text uses; octal and hexadecimal ones stand for bytes of UTF-8."""
     if "\\" not in text:
         return text
-    return re.sub(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|[0-7]{1,3}|.)", _unescape_one, text)
+    data = text.encode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(_unescape_one, data).decode("utf-8", "surrogateescape")
 
 
-def _unescape_one(match: re.Match[str]) -> str:
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL)
+
+
+def _unescape_one(match: re.Match[bytes]) -> bytes:
     body = match.group(1)
-    if body[0] in "xu" and len(body) > 1:
-        return chr(int(body[1:], 16))
-    return chr(int(body, 8)) if body[0].isdigit() else _SIMPLE_ESCAPES.get(body, body)
+    if body[:1] == b"u" and len(body) > 1:
+        return chr(int(body[1:], 16)).encode("utf-8", "surrogatepass")
+    if body[:1] == b"x" and len(body) > 1:
+        return bytes([int(body[1:], 16)])
+    if body[:1].isdigit():
+        return bytes([int(body, 8) & 0xFF])
+    return _SIMPLE_ESCAPES.get(body, body)
 
 
 @frozen(cache_hash=True)
