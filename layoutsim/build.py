@@ -28,6 +28,7 @@ from layoutsim.ir import (
     ArrayShape,
     Attributes,
     Computation,
+    ComputationLayout,
     ElementType,
     Instruction,
     Literal,
@@ -123,10 +124,13 @@ class Builder:
         return self.module.unique_name(wished)
 
     def build(self, root: Instruction, *, is_entry: bool = False) -> Computation:
-        """Set the root and put the computation into the module."""
+        """Set the root and put the computation into the module; an entry's signature becomes the module's."""
         self.computation.root = root
         if self.module is not None and self.computation.parent is None:
             self.module.add_computation(self.computation, is_entry=is_entry)
+        if self.module is not None and self.module._entry is self.computation:
+            parameters = tuple(p.shape for p in self.computation.parameters)
+            self.module.entry_layout = ComputationLayout(parameters, root.shape)
         return self.computation
 
     # -- sources ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ Some opcodes leave part of the result open (the sizes of a ``reshape``, the new 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NoReturn, TypeVar
@@ -22,6 +23,8 @@ from layoutsim.ir.opcode import ELEMENTWISE
 from layoutsim.ir.payloads import Payload
 
 P = TypeVar("P")
+
+_LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}")
 
 
 @frozen(cache_hash=True)
@@ -56,12 +59,12 @@ class Site:
     stated: Shape | None = None
 
     def fail(self, reason: str) -> NoReturn:
-        """Refuse, naming the opcode.
+        """Refuse, naming the opcode. No rule looks at layouts, so the message leaves them out.
 
         Raises:
             ShapeError: always.
         """
-        raise ShapeError(f"{self.opcode}: {reason}")
+        raise ShapeError(f"{self.opcode}: {_LAYOUT.sub('', reason)}")
 
     def array(self, number: int) -> ArrayShape:
         """Shape of operand ``number``, which must be an array."""

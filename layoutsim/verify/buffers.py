@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from layoutsim.ir import ArrayShape, BufferShape, CallContext, Instruction, Opcode, Shape, ShapeIndex, leaves
 from layoutsim.ir.payloads import CustomCallPayload, TupleIndexPayload
 from layoutsim.verify.equality import Ignoring, equal
@@ -35,6 +37,7 @@ def verify_buffers(findings: Findings) -> None:
                 _check(findings, instruction, held, in_loop=computation in loops)
 
 
+@cache
 def buffer_indices(shape: Shape) -> tuple[ShapeIndex, ...]:
     """Where a shape holds buffers."""
     if isinstance(shape, ArrayShape):

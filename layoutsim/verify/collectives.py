@@ -6,9 +6,11 @@ what needs the count is not checked, as in XLA.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from functools import lru_cache
 
+from layoutsim.errors import ShapeError
 from layoutsim.infer import shard_count
 from layoutsim.ir import ArrayShape, Instruction, ModuleConfig, Opcode, Shape, TupleShape
 from layoutsim.ir.payloads import CollectivePayload, CollectivePermutePayload
@@ -129,10 +131,10 @@ def _check_group_size(findings: Findings, instruction: Instruction, payload: Col
         if payload.dimension is None and expected not in (1, instruction.operand_count):
             findings.add(instruction, "C4", f"has {instruction.operand_count} operands, expected {expected}, the group size")
         return
-    result = _gathered_shape(instruction)
-    if payload.dimension is None or not all(isinstance(o.shape, ArrayShape) for o in instruction.operands) or result is None:
+    try:
+        count = shard_count(site_of(findings, instruction), _gathered_shape(instruction))
+    except ShapeError:
         return  # T1 says so
-    count = shard_count(site_of(findings, instruction), result)
     unknown = mode is GroupMode.CROSS_REPLICA_AND_PARTITION and findings.module.config.num_partitions == 1
     fits = count % expected == 0 if unknown else count == expected
     if expected != 1 and not fits:
@@ -170,12 +172,11 @@ def _check_pairs(findings: Findings, instruction: Instruction, payload: Collecti
     allowed = _slices_of(instruction) if payload.slice_sizes else 1
     for side, ids in enumerate(zip(*payload.source_target_pairs, strict=True)):
         name = ("source", "target")[side]
-        for device in dict.fromkeys(ids):
+        for device, times in Counter(ids).items():
             if device < 0 or (count != 1 and device >= count):
                 limit = "a non-negative id" if device < 0 else f"an id below {count}"
                 findings.add(instruction, "C5", f"has {name} {device} in source_target_pairs, expected {limit}")
-            elif ids.count(device) > allowed:
-                times = ids.count(device)
+            elif times > allowed:
                 findings.add(instruction, "C5", f"has {name} {device} {times} times in source_target_pairs, expected {allowed}")
 
 
@@ -194,13 +195,12 @@ def _check_offsets(findings: Findings, instruction: Instruction) -> bool:
     if instruction.operand_count != 4:
         return False  # T1 says so
     for buffer, offsets in ((0, 2), (1, 3)):
-        shapes = instruction.operand(buffer).shape, instruction.operand(offsets).shape
-        buffers = list(shapes[0].elements) if isinstance(shapes[0], TupleShape) else [shapes[0]]
-        tuples = (
-            list(shapes[1].elements) if isinstance(shapes[0], TupleShape) and isinstance(shapes[1], TupleShape) else [shapes[1]]
-        )
-        if len(buffers) != len(tuples) or not all(map(_are_offsets_into, tuples, buffers)):
-            findings.add(instruction, "C5", f"operand {offsets} has shape {shapes[1]}, expected offsets into {shapes[0]}")
+        target, given = instruction.operand(buffer).shape, instruction.operand(offsets).shape
+        pairs: list[tuple[Shape, Shape]] = [(given, target)]
+        if isinstance(target, TupleShape) and isinstance(given, TupleShape) and len(target.elements) == len(given.elements):
+            pairs = list(zip(given.elements, target.elements, strict=True))
+        if not all(_are_offsets_into(*pair) for pair in pairs):
+            findings.add(instruction, "C5", f"operand {offsets} has shape {given}, expected offsets into {target}")
             return False
     return True
 

@@ -129,7 +129,8 @@ def _check_arguments(findings: Findings, instruction: Instruction) -> None:
         for i, (operand, parameter) in enumerate(zip(operands, program.parameters, strict=False)):
             if compatible(operand, parameter) and not equal(operand, parameter):
                 findings.add(instruction, "L2", f"parameter {i} of {callee.name} has shape {parameter}, expected {operand}")
-        returns = instruction.opcode is Opcode.CONDITIONAL or (instruction.opcode is Opcode.WHILE and number == 0)
+        # The rule of a conditional is branch 0's root, of a loop its operand.
+        returns = number == 0 if instruction.opcode is Opcode.WHILE else number > 0
         ignoring = Ignoring.DYNAMIC if instruction.opcode is Opcode.CONDITIONAL else Ignoring.NOTHING
         if returns and compatible(program.result, instruction.shape) and not equal(program.result, instruction.shape, ignoring):
             message = f"the root of {callee.name} has shape {program.result}, expected {instruction.shape}"
