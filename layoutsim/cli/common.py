@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
 from rich.console import Console
-from rich.table import Table
 
 from layoutsim.ir.module import Module
 from layoutsim.load import load
+from layoutsim.report.tables import Rows
 
 USAGE_ERROR = 2
 
@@ -27,27 +27,18 @@ class OneLineParser(argparse.ArgumentParser):
         self.exit(USAGE_ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def console() -> Console:
-    """A console on standard output; in a pipe it is wide enough for names."""
-    if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(highlight=False, width=_PIPE_WIDTH, no_color=True)
+def print_rows(*tables: Rows) -> None:
+    """Print tables on standard output, an empty line between them; in a pipe they are wide enough for names."""
+    terminal = sys.stdout.isatty()
+    out = Console(highlight=False) if terminal else Console(highlight=False, width=_PIPE_WIDTH, no_color=True)
+    for number, rows in enumerate(tables):
+        out.print(*([""] if number else []), rows.to_rich(), sep="\n")
 
 
 def print_json(value: object) -> None:
+    """Print JSON on standard output."""
     json.dump(value, sys.stdout, indent=1)
     sys.stdout.write("\n")
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> Table:
-    """A plain table; the columns named in ``right`` hold numbers."""
-    numbers = set(right)
-    out = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        out.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    for row in rows:
-        out.add_row(*row)
-    return out
 
 
 @contextmanager

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from layoutsim.cli.common import add_json, add_module, console, print_json, progress, read_module
+from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.experiments.compare import compare
 from layoutsim.passes.presets import preset_names
 from layoutsim.passes.registry import split_outside_braces
-from layoutsim.report.tables import comparison_table
 
 NAME = "compare"
 HELP = "the same module under several presets, one row each"
@@ -29,5 +28,5 @@ def main(options: argparse.Namespace) -> int:
     if options.json:
         print_json(result.to_json())
     else:
-        console().print(comparison_table(result))
+        print_rows(result.rows())
     return 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from layoutsim.cli.common import add_json, add_module, console, print_json, progress, read_module
-from layoutsim.experiments.simulate import simulate
+from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
+from layoutsim.experiments.simulate import memory_rows, simulate
 from layoutsim.passes.presets import DEFAULT_PRESET
-from layoutsim.report.tables import copy_table, memory_table
+from layoutsim.report.tables import copy_rows
 
 NAME = "run"
 HELP = "the copies that layout assignment inserts, and the memory the module needs"
@@ -38,8 +38,5 @@ def main(options: argparse.Namespace) -> int:
     if options.json:
         print_json(result.to_json())
         return 0
-    out = console()
-    out.print(copy_table(result.copies, include_free=options.all))
-    out.print()
-    out.print(memory_table(result.memory))
+    print_rows(copy_rows(result.copies, include_free=options.all), memory_rows(result.memory))
     return 0

@@ -26,6 +26,7 @@ _PASSES = {
     "dead-code-elimination": "dead_code:DeadCodeElimination",
     "flatten-call-graph": "flatten_calls:FlattenCallGraph",
     "layout-assignment": "layout_assignment:LayoutAssignment",
+    "post-scheduling-copies": "post_scheduling_copies:PostSchedulingCopies",
     "schedule": "schedule:ScheduleModule",
     "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
 }
@@ -43,7 +44,7 @@ def pass_class(name: str) -> type[Pass]:
         PassError: there is none; the message names the nearest.
     """
     if name not in _PASSES:
-        raise PassError(f"unknown pass {name!r}{_did_you_mean(name, _PASSES)}")
+        raise PassError(f"unknown pass {name!r}{did_you_mean(name, _PASSES)}")
     module_name, _, class_name = _PASSES[name].partition(":")
     return getattr(importlib.import_module(f"layoutsim.passes.{module_name}"), class_name)
 
@@ -87,7 +88,7 @@ def _option(cls: type[Pass], setting: str) -> tuple[str, object]:
     if not equals:
         raise PassError(f"{cls.name}: expected key=value, got {setting!r}")
     if key not in fields:
-        raise PassError(f"{cls.name} has no option {key!r}{_did_you_mean(key, fields)}")
+        raise PassError(f"{cls.name} has no option {key!r}{did_you_mean(key, fields)}")
     hint = typing.get_type_hints(cls)[fields[key].name]
     return fields[key].name, _read(value, hint, f"{cls.name}: {key}")
 
@@ -118,6 +119,7 @@ def _choose(value: str, choices: dict[str, object] | dict[str, bool], where: str
     return choices[value]
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """How an error about an unknown word ends: the nearest known one, or all of them."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"

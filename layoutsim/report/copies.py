@@ -14,7 +14,8 @@ from layoutsim.analysis.trip_count import execution_counts
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
-from layoutsim.ir.shape import ArrayShape, byte_size, shape_text
+from layoutsim.ir.shape import ArrayShape, byte_size, index_text, shape_text
+from layoutsim.passes.layout_assignment import InsertedCopy
 
 
 def is_transposing(source: ArrayShape, target: ArrayShape) -> bool:
@@ -36,8 +37,8 @@ class CopyRecord:
         shape: text without layout, ``bf16[80,128,4096]``.
         size_bytes: of the copied array.
         runs: how often it runs in one run of the entry; ``None`` where a loop's trip count is unknown.
-        source: the instruction that is copied.
-        users: instructions that read the copy; ``(root)`` for a computation's result.
+        source: the value that is copied, ``name`` or ``name{index}`` for a part of a tuple.
+        place: what the copy serves: ``operand 1 of %dot.3``, ``root of main``.
         op_name: of the copied instruction's metadata, ``""`` where absent (the same for ``location``).
     """
 
@@ -50,7 +51,7 @@ class CopyRecord:
     transposing: bool
     runs: int | None
     source: str
-    users: tuple[str, ...]
+    place: str
     op_name: str
     location: str
     instruction: Instruction = field(repr=False, eq=False)
@@ -71,7 +72,7 @@ class CopyRecord:
             "transposing": self.transposing,
             "runs": self.runs,
             "source": self.source,
-            "users": list(self.users),
+            "place": self.place,
             "op_name": self.op_name,
             "location": self.location,
         }
@@ -81,18 +82,20 @@ class CopyRecord:
         return f"{kind} {self.name} of {self.shape} {self.from_layout} to {self.to_layout} in {self.computation}"
 
 
-def copy_records(module: Module, copies: Iterable[Instruction]) -> tuple[CopyRecord, ...]:
-    """Records of ``copies`` (instructions of ``module`` after assignment), largest first."""
+def copy_records(module: Module, copies: Iterable[InsertedCopy]) -> tuple[CopyRecord, ...]:
+    """Records of the ``copies`` that layout assignment inserted in ``module``, transposing ones first, then by size."""
     counts = execution_counts(module)
     records = [copy_record(copy, counts) for copy in copies]
     return tuple(sorted(records, key=lambda r: (not r.transposing, -r.size_bytes, r.computation, r.name)))
 
 
-def copy_record(copy: Instruction, counts: Mapping[Computation, int | None]) -> CopyRecord:
+def copy_record(inserted: InsertedCopy, counts: Mapping[Computation, int | None]) -> CopyRecord:
     """The record of one copy; ``counts`` as of ``execution_counts``."""
+    copy = inserted.copy
     source, computation = copy.operand(0), copy.parent
     assert isinstance(copy.shape, ArrayShape) and isinstance(source.shape, ArrayShape), copy
     assert computation is not None, copy
+    metadata = inserted.value.metadata
     return CopyRecord(
         name=copy.name,
         computation=computation.name,
@@ -102,9 +105,9 @@ def copy_record(copy: Instruction, counts: Mapping[Computation, int | None]) -> 
         size_bytes=byte_size(copy.shape),
         transposing=is_transposing(source.shape, copy.shape),
         runs=counts.get(computation),
-        source=source.name,
-        users=tuple(user.name for user in copy.users) + (("(root)",) if copy.is_root else ()),
-        op_name=source.metadata.op_name,
-        location=source.metadata.location,
+        source=inserted.value.name + (index_text(inserted.index) if inserted.index else ""),
+        place=inserted.place,
+        op_name=metadata.op_name,
+        location=metadata.location,
         instruction=copy,
     )

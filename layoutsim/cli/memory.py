@@ -1,0 +1,54 @@
+"""``layoutsim memory``: buffer assignment of a scheduled module."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
+from layoutsim.experiments.conformance import read_assignment_report
+from layoutsim.experiments.memory import MemoryView, view_memory
+from layoutsim.memory.report_format import print_assignment_report
+from layoutsim.memory.report_format_usage import print_memory_usage_report
+from layoutsim.passes.presets import DEFAULT_PRESET
+
+NAME = "memory"
+HELP = "where every value of a scheduled module is in memory, what is alive at the peak, and why"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_module(parser)
+    parser.add_argument("--preset", default=DEFAULT_PRESET, metavar="P", help="whose rules apply (default: %(default)s)")
+    parser.add_argument(
+        "--reference",
+        metavar="BUFFER_ASSIGNMENT",
+        help="XLA's buffer-assignment.txt to compare with; exit code 1 if it differs",
+    )
+    parser.add_argument("--report", action="store_true", help="print the memory usage report in XLA's format")
+    parser.add_argument("--allocations", action="store_true", help="print the allocations in XLA's buffer-assignment format")
+    add_json(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    module = read_module(options.file, options.stage or "scheduled" if Path(options.file).is_dir() else options.stage)
+    reference = read_assignment_report(Path(options.reference)) if options.reference else None
+    with progress(f"assigning buffers of {module.name}"):
+        view = view_memory(module, options.preset, reference)
+    if options.json:
+        print_json(view.to_json())
+    elif options.report:
+        sys.stdout.write(print_memory_usage_report(view.report))
+    elif options.allocations:
+        sys.stdout.write(print_assignment_report(view.report))
+    else:
+        _print(view)
+    return 1 if view.comparison is not None and not view.comparison.agrees else 0
+
+
+def _print(view: MemoryView) -> None:
+    print_rows(*view.rows())
+    if view.comparison is not None:
+        print(f"\n{len(view.comparison.differences)} differences from the reference")
+        for difference in view.comparison.differences:
+            print(f"  {difference}")

@@ -1,0 +1,130 @@
+"""Buffer assignment of a scheduled module, with what people ask of it: allocations, the peak, and differences."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from attrs import field, frozen
+
+from layoutsim.experiments.simulate import memory_rows, profile_of
+from layoutsim.ir.module import Module
+from layoutsim.ir.shape import byte_size, index_text, shape_text
+from layoutsim.memory.assignment import assign_buffers
+from layoutsim.memory.buffers import Allocation, BufferAssignment
+from layoutsim.memory.report_format import AssignmentReport
+from layoutsim.memory.reported import assignment_report
+from layoutsim.memory.summary import MemorySummary, summarize
+from layoutsim.passes.presets import resolve_preset
+from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
+from layoutsim.report.tables import Rows
+from layoutsim.report.units import human_bytes
+
+_LARGEST = 25
+
+
+@frozen
+class PeakBuffer:
+    """A value that is alive at the peak."""
+
+    name: str
+    shape: str
+    size_bytes: int
+    kind: str
+    op_name: str
+    location: str
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "shape": self.shape,
+            "bytes": self.size_bytes,
+            "kind": self.kind,
+            "op_name": self.op_name,
+            "location": self.location,
+        }
+
+
+@frozen(eq=False, slots=False)
+class MemoryView:
+    """A module's buffer assignment; ``comparison`` is there if a reference was given."""
+
+    module: Module
+    assignment: BufferAssignment
+    comparison: BufferComparison | None = field(default=None)
+
+    @cached_property
+    def summary(self) -> MemorySummary:
+        return summarize(self.assignment)
+
+    @cached_property
+    def report(self) -> AssignmentReport:
+        """In the form of XLA's own report."""
+        return assignment_report(self.assignment)
+
+    @cached_property
+    def peak(self) -> tuple[PeakBuffer, ...]:
+        """What is alive at the peak, largest first."""
+        found = [_peak_buffer(a, number) for a in self.assignment.allocations for number in range(len(a.peak_values))]
+        return tuple(sorted(found, key=lambda buffer: (-buffer.size_bytes, buffer.name)))
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "allocations": [
+                {
+                    "index": allocation.index,
+                    "size": allocation.size,
+                    "kind": allocation.kind,
+                    "values": [
+                        {"name": str(v.value), "offset": v.offset, "size": v.size, "shape": v.shape} for v in reported.values
+                    ],
+                }
+                for allocation, reported in zip(self.assignment.allocations, self.report.allocations, strict=True)
+            ],
+            **self.summary.to_json(),
+            "peak": [buffer.to_json() for buffer in self.peak],
+            "differences": [] if self.comparison is None else [d.to_json() for d in self.comparison.differences],
+        }
+
+    def rows(self) -> tuple[Rows, ...]:
+        """Tables: the figures, and the largest buffers at the peak."""
+        columns = ("at the peak", "shape", "bytes", "≈", "kind", "source")
+        shown = self.peak[:_LARGEST]
+        body = tuple(
+            (b.name, b.shape, f"{b.size_bytes:,}", human_bytes(b.size_bytes), b.kind, b.location or b.op_name) for b in shown
+        )
+        rest = len(self.peak) - len(shown)
+        note = f"and {rest:,} smaller ones (--json lists all)" if rest else ""
+        peak = Rows("alive at the peak", columns, body, frozenset({"bytes", "≈"}), note)
+        return (memory_rows(self.summary), peak)
+
+    def _repr_html_(self) -> str:
+        return "".join(rows.to_html() for rows in self.rows())
+
+
+def view_memory(module: Module, preset: str, reference: AssignmentReport | None = None) -> MemoryView:
+    """Assign buffers to a scheduled module.
+
+    Args:
+        module: with a schedule.
+        preset: decides the backend.
+        reference: to compare with.
+
+    Raises:
+        UnsupportedError: the module is not scheduled, or its call graph is not flat.
+    """
+    assignment = assign_buffers(module, profile_of(resolve_preset(preset)))
+    comparison = compare_assignments(assignment_report(assignment), reference) if reference is not None else None
+    return MemoryView(module, assignment, comparison)
+
+
+def _peak_buffer(allocation: Allocation, number: int) -> PeakBuffer:
+    value = allocation.peak_values[number]
+    metadata = value.instruction.metadata
+    return PeakBuffer(
+        name=value.instruction.name + (index_text(value.index) if value.index else ""),
+        shape=shape_text(value.shape),
+        size_bytes=byte_size(value.shape),
+        kind=allocation.kind,
+        op_name=metadata.op_name,
+        location=metadata.location,
+    )

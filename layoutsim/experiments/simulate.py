@@ -1,0 +1,212 @@
+"""The main job in one call: layouts, copies, schedule and memory of a module under a rule set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from attrs import field, frozen
+
+from layoutsim.errors import InputError, PassError
+from layoutsim.ir.clone import clone_module
+from layoutsim.ir.module import Module
+from layoutsim.memory.assignment import assign_buffers
+from layoutsim.memory.buffers import BufferAssignment
+from layoutsim.memory.profile import CPU, GPU, MemoryProfile
+from layoutsim.memory.summary import MemorySummary, summarize
+from layoutsim.passes import Pass, Pipeline, PipelineResult
+from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
+from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
+from layoutsim.report.copies import CopyRecord, copy_records
+from layoutsim.report.explain import Explanation, Remedy, steps_of
+from layoutsim.report.tables import Rows, byte_rows, copy_rows
+
+
+@frozen(eq=False, slots=False)
+class Simulation:
+    """What a module becomes under a rule set.
+
+    Attributes:
+        preset: name or text of the pipeline that ran.
+        module: after the pipeline (a copy of the module given, unless asked otherwise).
+        original: the module before, if it was kept; remedies are tried on it.
+        pipeline_result: what each pass did.
+        copies: the copies that layout assignment inserted, transposing ones first, then by size.
+        assignment: where every value is in memory; ``None`` if memory was not asked for.
+    """
+
+    preset: str
+    module: Module
+    original: Module | None = field(repr=False)
+    pipeline_result: PipelineResult = field(repr=False)
+    layout_result: LayoutAssignmentResult = field(repr=False)
+    copies: tuple[CopyRecord, ...] = field(repr=False)
+    assignment: BufferAssignment | None = field(repr=False)
+
+    @property
+    def transposing_copies(self) -> tuple[CopyRecord, ...]:
+        """The copies that move bytes."""
+        return tuple(copy for copy in self.copies if copy.transposing)
+
+    @property
+    def transposing_bytes(self) -> int:
+        """Bytes of the transposing copies, each counted once."""
+        return sum(copy.size_bytes for copy in self.transposing_copies)
+
+    @cached_property
+    def memory(self) -> MemorySummary:
+        """Peak, temporaries, arguments, outputs, lower bound.
+
+        Raises:
+            InputError: the simulation was asked not to measure memory.
+        """
+        if self.assignment is None:
+            raise InputError("memory was not measured: simulate(..., measure_memory=True) does it")
+        return summarize(self.assignment)
+
+    def explain(self, copy: CopyRecord | str, *, remedies: bool = True) -> Explanation:
+        """Why a copy is there.
+
+        Args:
+            copy: a record of :attr:`copies`, or the name of one.
+            remedies: also try which other rule sets avoid it (each takes a layout assignment).
+
+        Raises:
+            InputError: layout assignment inserted no copy of this name.
+        """
+        record = self._record(copy)
+        inserted = self._inserted[record.name]
+        return Explanation(
+            copy=record,
+            wanted=steps_of(inserted.demanded),
+            met=() if inserted.source is None else steps_of(inserted.source),
+            remedies=self._remedies(record) if remedies and self.original is not None else None,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        out: dict[str, object] = {
+            "preset": self.preset,
+            "copies": [copy.to_json() for copy in self.copies],
+            "transposing_copies": {"count": len(self.transposing_copies), "bytes": self.transposing_bytes},
+        }
+        return out if self.assignment is None else out | self.memory.to_json()
+
+    def rows(self) -> tuple[Rows, ...]:
+        """Tables to show: the copies, and the memory."""
+        copies = copy_rows(self.copies)
+        return (copies,) if self.assignment is None else (copies, memory_rows(self.memory))
+
+    def _repr_html_(self) -> str:
+        return f"<div>{self.module.name} under {self.preset}</div>" + "".join(rows.to_html() for rows in self.rows())
+
+    @cached_property
+    def _inserted(self) -> dict[str, InsertedCopy]:
+        return {inserted.copy.name: inserted for inserted in self.layout_result.copies}
+
+    def _record(self, copy: CopyRecord | str) -> CopyRecord:
+        name = copy if isinstance(copy, str) else copy.name
+        for record in self.copies:
+            if record.name == name:
+                return record
+        raise InputError(f"no copy named {name!r} under {self.preset}")
+
+    def _remedies(self, record: CopyRecord) -> tuple[Remedy, ...]:
+        found: list[Remedy] = []
+        for variant, result in self._variants:
+            if not any(_same_copy(record, other) for other in result.copies):
+                found.append(Remedy(variant, result.transposing_bytes))
+        return tuple(sorted(found, key=lambda remedy: remedy.transposing_bytes))
+
+    @cached_property
+    def _variants(self) -> list[tuple[str, Simulation]]:
+        assert self.original is not None
+        tried = [text for text in _variants_of(self.preset) if text != self.preset]
+        return [(text, simulate(self.original, text, measure_memory=False)) for text in tried]
+
+
+def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
+    """The same value copied to the same layout, whatever the names of the copies."""
+    return (a.computation, a.source, a.to_layout) == (b.computation, b.source, b.to_layout)
+
+
+def _variants_of(preset: str) -> list[str]:
+    """Rule sets worth trying instead of ``preset``: the other releases of its backend, and the other all-gather rule."""
+    backend = _backend(resolve_preset(preset))
+    same_backend = [name for name in preset_names() if _backend(resolve_preset(name)) is backend]
+    return [f"{preset}{{all-gather=ignore-degenerate}}" if "{" not in preset else preset, *same_backend]
+
+
+def simulate(
+    module: Module,
+    preset: str | Pipeline = DEFAULT_PRESET,
+    *,
+    measure_memory: bool = True,
+    in_place: bool = False,
+    on_pass: Callable[[Pass], None] | None = None,
+) -> Simulation:
+    """Run a module through layout assignment and, unless told otherwise, on to buffer assignment.
+
+    Args:
+        module: as it enters layout assignment; stays as it is unless ``in_place``.
+        preset: ``xla-gpu-0.10.2``, a preset with changed rules ``xla-gpu-0.6.1{all-gather=ignore-degenerate}``, a pipeline
+            text, or a pipeline. It must contain ``layout-assignment``.
+        measure_memory: also insert copies, schedule and assign buffers.
+        in_place: change ``module`` itself; saves the time of copying it, but remedies cannot be tried then.
+        on_pass: called with each pass before it runs.
+
+    Raises:
+        PassError: the preset is unknown or cannot run on this module.
+        InputError: the module is scheduled already, so its layouts are assigned.
+    """
+    if module.schedule is not None:
+        raise InputError(
+            f"module {module.name} is scheduled, so its layouts are assigned already; take the dump from before layout "
+            "assignment, or use `layoutsim memory` for this one"
+        )
+    pipeline = resolve_preset(preset) if isinstance(preset, str) else preset
+    name = preset if isinstance(preset, str) else preset.name or preset.to_text()
+    work = module if in_place else clone_module(module)
+    up_to_layouts, rest = _split(pipeline)
+    result = up_to_layouts.run(work, on_pass=on_pass)
+    layouts = result.runs[-1].result
+    assert isinstance(layouts, LayoutAssignmentResult), layouts
+    # Records are made here, because the passes for memory may rename, move or share what stands around a copy.
+    records = copy_records(work, layouts.copies)
+    assignment = None
+    if measure_memory:
+        result = PipelineResult((*result.runs, *rest.run(work, on_pass=on_pass).runs))
+        assignment = assign_buffers(work, profile_of(pipeline))
+    return Simulation(name, work, None if in_place else module, result, layouts, records, assignment)
+
+
+def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
+    """The passes up to layout assignment, and those after it."""
+    names = [p.name for p in pipeline.passes]
+    if LayoutAssignment.name not in names:
+        raise PassError(f"pipeline {pipeline} has no {LayoutAssignment.name}")
+    cut = names.index(LayoutAssignment.name) + 1
+    return Pipeline(pipeline.passes[:cut], pipeline.name), Pipeline(pipeline.passes[cut:], pipeline.name)
+
+
+def profile_of(pipeline: Pipeline) -> MemoryProfile:
+    """The memory side of the backend that the pipeline's layout assignment is for."""
+    return CPU if _backend(pipeline) is BackendName.CPU else GPU
+
+
+def _backend(pipeline: Pipeline) -> BackendName:
+    return next(p.backend for p in pipeline.passes if isinstance(p, LayoutAssignment))
+
+
+def memory_rows(memory: MemorySummary) -> Rows:
+    """The figures of memory as a table."""
+    named = [
+        ("arguments", memory.argument_bytes),
+        ("outputs", memory.output_bytes),
+        ("of these in donated arguments", memory.aliased_bytes),
+        ("temporaries", memory.temp_bytes),
+        ("constants", memory.constant_bytes),
+        ("peak", memory.peak_bytes),
+        ("lower bound", memory.lower_bound_bytes),
+        ("fragmentation", memory.fragmentation_bytes),
+    ]
+    return byte_rows("memory", named)

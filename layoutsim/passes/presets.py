@@ -1,0 +1,80 @@
+"""Presets: pipelines named after what they imitate. Each is a text, so it can be printed, changed and passed around.
+
+Every preset runs what its compiler runs around layout assignment (layout spec, 0.3) and then what memory depends on: copy
+insertion, scheduling and, on GPUs, the second round of copy removal. What the releases differ in:
+
+* ``xla-gpu-0.6.1``: up to jax 0.6.1. All-gathers keep their size-1 dimensions: the doubling of openxla/xla#26987.
+* ``xla-gpu-0.6.2``: 0.6.2 to 0.10.0. With ``all-gather-remove-degenerate-dims``.
+* ``xla-gpu-0.10.2``: from 0.10.1. Reshapes keep size-1 dimensions in place instead of moving them to the major end.
+* ``xla-cpu-0.10.2``: the CPU backend.
+"""
+
+from __future__ import annotations
+
+import re
+
+from layoutsim.errors import PassError
+from layoutsim.passes.pipeline import Pipeline
+from layoutsim.passes.registry import did_you_mean, parse_pipeline
+
+_GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
+_DEGENERATE = "all-gather-remove-degenerate-dims"
+
+_PRESETS = {
+    "xla-gpu-0.6.1": "flatten-call-graph,layout-assignment{backend=gpu reshape-alignment=size-1-most-major}," + _GPU_MEMORY,
+    "xla-gpu-0.6.2": f"{_DEGENERATE},flatten-call-graph,"
+    "layout-assignment{backend=gpu reshape-alignment=size-1-most-major}," + _GPU_MEMORY,
+    "xla-gpu-0.10.2": f"{_DEGENERATE},flatten-call-graph,layout-assignment{{backend=gpu}},{_GPU_MEMORY}",
+    "xla-cpu-0.10.2": "flatten-call-graph,layout-assignment{backend=cpu},copy-insertion{rules=cpu},"
+    "schedule{algorithm=breadth-first rules=cpu gpu=false}",
+}
+
+DEFAULT_PRESET = "xla-gpu-0.10.2"
+
+_CHANGED = re.compile(r"(?P<name>[\w.-]+)\{(?P<options>.*)\}", re.DOTALL)
+
+
+def preset_names() -> tuple[str, ...]:
+    """Names that :func:`preset` takes."""
+    return tuple(_PRESETS)
+
+
+def preset(name: str) -> Pipeline:
+    """The pipeline called ``name``.
+
+    Raises:
+        PassError: there is none; the message names the nearest.
+    """
+    if name not in _PRESETS:
+        raise PassError(f"unknown preset {name!r}{did_you_mean(name, _PRESETS)}")
+    return Pipeline(parse_pipeline(_PRESETS[name]).passes, name)
+
+
+def resolve_preset(text: str) -> Pipeline:
+    """A preset by name, a preset with changed rules of layout assignment, or a pipeline written out.
+
+    ``xla-gpu-0.6.1{all-gather=ignore-degenerate}`` is the preset with that option of its ``layout-assignment`` changed.
+
+    Raises:
+        PassError: the text is none of these, or there is no ``layout-assignment`` in it.
+    """
+    changed = _CHANGED.fullmatch(text.strip())
+    if changed and changed["name"] in _PRESETS:
+        pipeline = _with_rules(preset(changed["name"]), changed["options"])
+    elif "," in text or changed or text.strip() == "layout-assignment":
+        pipeline = parse_pipeline(text)
+    else:
+        pipeline = preset(text.strip())
+    if not any(p.name == "layout-assignment" for p in pipeline.passes):
+        raise PassError(f"pipeline {text!r} has no layout-assignment")
+    return Pipeline(pipeline.passes, text.strip())
+
+
+def _with_rules(pipeline: Pipeline, options: str) -> Pipeline:
+    """The pipeline with ``options`` added to those of its layout assignment."""
+    (current,) = [p for p in pipeline.passes if p.name == "layout-assignment"]
+    kept = current.to_text().removeprefix("layout-assignment").strip("{}")
+    new_keys = {word.partition("=")[0] for word in options.split()}
+    words = [word for word in kept.split() if word.partition("=")[0] not in new_keys]
+    (new,) = parse_pipeline(f"layout-assignment{{{' '.join([*words, *options.split()])}}}").passes
+    return pipeline.replacing(new)
