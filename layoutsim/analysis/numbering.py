@@ -3,7 +3,9 @@
 1. *Numbering order*: computations, callees before callers. XLA keeps an incremental topological order in which a module
    read from text stands as it is written; that is the default here. Where the stored order has a callee behind its
    caller, a depth-first order takes its place.
-2. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
+2. *Visiting order* of the call graph: depth first along calls in the order in which a computation stores its instructions. A
+   dump prints instructions in another order (as scheduled), but computations in this one.
+3. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
    a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
    Instructions of embedded computations stand in front of all others.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
@@ -27,6 +30,14 @@ def numbering_order(module: Module) -> list[Computation]:
     return stored if _callees_come_first(stored) else computations_post_order(module)
 
 
+def visiting_order(graph: CallGraph) -> list[Computation]:
+    """Order (2), callees first, over what the entry reaches."""
+    visited = graph.post_order()
+    reached = set(visited)
+    stored = [computation for computation in graph.module.computations if computation in reached]
+    return stored if _callees_come_first(stored) else visited
+
+
 def _callees_come_first(order: Sequence[Computation]) -> bool:
     seen: set[Computation] = set()
     for computation in order:
@@ -39,7 +50,7 @@ def _callees_come_first(order: Sequence[Computation]) -> bool:
 def execution_order(
     module: Module, chosen: Collection[Instruction], post_order: Callable[[Computation], Sequence[Instruction]]
 ) -> list[Instruction]:
-    """The ``chosen`` instructions in order (2)."""
+    """The ``chosen`` instructions in order (3)."""
     wanted = set(chosen)
     ordered = {i: None for i in _executed(module.entry, post_order, set()) if i in wanted}
     embedded = [i for i in chosen if i not in ordered]

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.analysis.liveness import LiveRanges
+from layoutsim.analysis.numbering import visiting_order
 from layoutsim.analysis.values import Value, value_id
 from layoutsim.errors import UnsupportedError
 from layoutsim.ir.computation import Computation
@@ -61,7 +62,7 @@ def assign_buffers(module: Module, profile: MemoryProfile, *, order: Sequence[Co
 
 
 class _Assigner:
-    """The allocations made so far. ``_open`` are those that buffers may still join, in order of their making."""
+    """The allocations made so far."""
 
     def __init__(self, profile: MemoryProfile, aliases: Aliases, ranges: LiveRanges, reach: Reach) -> None:
         self._profile = profile
@@ -72,7 +73,6 @@ class _Assigner:
         self._colors = profile.colors(aliases)
         self._reuse = Reuse(aliases, ranges, self._colors, profile.may_use)
         self._allocations: list[Allocation] = []
-        self._open: list[Allocation] = []
         self._allocation_of: dict[Value, Allocation] = {}
         self._waiting: list[AliasedValues] = []
         self._sizes = {buffer: buffer_size(buffer, profile.size) for buffer in aliases.buffers}
@@ -82,7 +82,6 @@ class _Assigner:
         for buffer in self._sorted_buffers(self._reach.global_):
             self._assign_global(buffer)
         self._assign_temps()
-        self._open.clear()
         bodies = fusion_bodies(self._aliases.module)
         for buffer in self._sorted_buffers([c for c in self._reach.thread_local if c not in bodies]):
             self._assign_special(buffer, is_thread_local=True)
@@ -107,7 +106,7 @@ class _Assigner:
         return sorted(buffers, key=key)
 
     def _places(self, chosen: frozenset[Computation]) -> Mapping[Instruction, int]:
-        order = [c for c in reversed(self._dataflow.call_graph.post_order()) if c in chosen]
+        order = [c for c in reversed(visiting_order(self._dataflow.call_graph)) if c in chosen]
         instructions = (i for computation in order for i in self._dataflow.post_order(computation))
         return {instruction: place for place, instruction in enumerate(instructions)}
 
@@ -117,7 +116,7 @@ class _Assigner:
         if self._assign_special(buffer, is_thread_local=False) or self._join(buffer):
             return
         if buffer in self._aliases.live_out:
-            self._open.append(self._allocate(buffer))
+            self._reuse.open(self._allocate(buffer))
         else:
             self._waiting.append(buffer)
 
@@ -145,20 +144,15 @@ class _Assigner:
         allocation = self._allocate(buffer)
         allocation.parameter = EntryParameter(number, value.index, is_donated)
         if is_donated:
-            self._open.append(allocation)
+            self._reuse.open(allocation)
 
     def _join(self, buffer: AliasedValues) -> bool:
         """Join an operand's allocation, or the last made of those that are open."""
-        size = self._sizes[buffer]
-        for allocation in self._operand_allocations(buffer):
-            if self._reuse.may_join(buffer, size, allocation):
-                self._place(buffer, allocation)
-                return True
-        for allocation in reversed(self._open):
-            if self._reuse.may_join(buffer, size, allocation):
-                self._place(buffer, allocation)
-                return True
-        return False
+        allocation = self._reuse.find(buffer, self._sizes[buffer], self._operand_allocations(buffer))
+        if allocation is None:
+            return False
+        self._place(buffer, allocation)
+        return True
 
     def _operand_allocations(self, buffer: AliasedValues) -> list[Allocation]:
         found: list[Allocation] = []
