@@ -9,7 +9,7 @@ from pathlib import Path
 from layoutsim.cli.common import add_module, progress, read_module
 from layoutsim.errors import InputError
 from layoutsim.passes import Pass, parse_pipeline, pass_names
-from layoutsim.passes.presets import preset, preset_names
+from layoutsim.passes.presets import preset_names, resolve_preset
 
 NAME = "opt"
 HELP = "run passes on a module and print the HLO that comes out"
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    pipeline = parse_pipeline(options.passes) if options.passes is not None else preset(options.preset).pipeline
+    pipeline = parse_pipeline(options.passes) if options.passes is not None else resolve_preset(options.preset)
     module = read_module(options.file, options.stage)
     with progress("running passes"):
         result = pipeline.run(module, verify=options.verify)

@@ -73,7 +73,8 @@ class Verdict:
 
     def to_json(self) -> dict[str, object]:
         stages = {"layout": self.layout, "buffers": self.buffers, "pipeline": self.pipeline}
-        return {"preset": self.preset} | {name: stage.to_json() for name, stage in stages.items() if stage is not None}
+        checked = {name: stage.to_json() for name, stage in stages.items() if stage is not None}
+        return {"preset": self.preset, "agrees": self.agrees, **checked}
 
 
 def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = None) -> Verdict:
