@@ -18,7 +18,7 @@ from layoutsim.ir import (
     with_default_layout,
     without_layout,
 )
-from layoutsim.ir.clone import clone_computation
+from layoutsim.passes.flatten_calls import clone_in_module
 from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
 from layoutsim.passes.layout_assignment.graph import callers_of
 from layoutsim.passes.layout_assignment.rules import is_constrained_custom_call, output_operand_numbers
@@ -60,11 +60,8 @@ def clone_shared_branches(module: Module) -> list[Computation]:
             keep = len(conditionals) == len(calling)
             requests += [(caller, computation) for caller in conditionals[: len(conditionals) - keep]]
     for caller, computation in requests:
-        name = module.unique_name(f"{computation.name}.clone")
-        clone, made = clone_computation(computation, name, {})
-        for instruction in made.values():
-            instruction.name = module.unique_name(f"{instruction.name}.clone")
-        module.add_computation(clone, before=caller.parent)
+        assert caller.parent is not None, caller
+        clone = clone_in_module(module, computation, before=caller.parent)
         caller.called_computations = tuple(clone if c is computation else c for c in caller.called_computations)
         clones.append(clone)
     return clones

@@ -1,0 +1,149 @@
+"""All-gathers without dimensions of size 1 (layout spec, 12.2; ``all_gather_remove_degenerate_dims.h``, XLA since June 2025).
+
+GPU and CPU want the gathered dimension most major, and ask for it by position. A dimension of size 1 in front of it makes that
+a different layout, which spreads from the all-gather to what it reads and to its users, until a real transpose stands before a
+large array. Without the dimension of size 1 the default layout will do:
+
+1. Dimensions in front of the gathered one go if they have size 1 in every result; those behind it, per operand. The gathered
+   dimension itself stays, and an all-gather with ``constrain_layout`` is left alone.
+2. Operands are reshaped, results reshaped back (several results through ``get-tuple-element`` and a new ``tuple``).
+
+::
+
+    p = f32[1,4,8] parameter(0)                              p = f32[1,4,8] parameter(0)
+    ROOT g = f32[1,32,8] all-gather(p), dimensions={1}  =>   reshape = f32[4,8] reshape(p)
+                                                             g' = f32[32,8] all-gather(reshape), dimensions={0}
+                                                             ROOT reshape.1 = f32[1,32,8] reshape(g')
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import evolve, frozen
+
+from layoutsim.ir import (
+    ArrayShape,
+    Instruction,
+    Module,
+    Opcode,
+    Shape,
+    TupleShape,
+    array_shape,
+    layout,
+    tuple_shape,
+)
+from layoutsim.ir.payloads import CollectivePayload, ReshapePayload, TupleIndexPayload
+from layoutsim.ir.traverse import post_order
+from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.replace import replace_instruction
+
+
+@frozen
+class AllGatherRemoveDegenerateDims(Pass):
+    """Reshape all-gathers so that no dimension of size 1 stands in front of the gathered one."""
+
+    name: ClassVar[str] = "all-gather-remove-degenerate-dims"
+
+    def run(self, module: Module) -> PassResult:
+        remarks: list[Remark] = []
+        for computation in module.computations:
+            for instruction in post_order(computation):
+                if instruction.opcode is Opcode.ALL_GATHER:
+                    name = instruction.name
+                    new = _without_degenerate_dims(instruction)
+                    if new is not None:
+                        remarks.append(Remark(name, f"gathers {new.shape} along {_dimension(new)}"))
+        return PassResult(bool(remarks), tuple(remarks))
+
+
+def _dimension(gather: Instruction) -> int:
+    dimension = gather.payload_as(CollectivePayload).dimension
+    assert dimension is not None, gather
+    return dimension
+
+
+def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
+    """Replace ``gather``; the new all-gather, or ``None`` if there was nothing to remove."""
+    payload, dimension, computation = gather.payload_as(CollectivePayload), _dimension(gather), gather.parent
+    assert computation is not None, gather
+    if payload.constrain_layout:
+        return None
+    major = _major_dims_to_delete(gather, dimension)
+    deleted = [(*major, *_minor_dims_to_delete(operand.shape, dimension)) for operand in gather.operands]
+    if not any(deleted):
+        return None
+    operands = [_reshaped(o, dims) if dims else o for o, dims in zip(gather.operands, deleted, strict=True)]
+    new_dimension = dimension - len(major)
+    shards = _shard_count(gather, dimension)
+    shapes = tuple(_gathered(operand.shape, new_dimension, shards) for operand in operands)
+    new = computation.add(
+        Opcode.ALL_GATHER,
+        shapes[0] if len(shapes) == 1 else tuple_shape(shapes),
+        operands,
+        payload=evolve(payload, dimension=new_dimension),
+        name=gather.name,
+        attributes=gather.attributes,
+    )
+    _replace_by_reshaped(gather, new)
+    return new
+
+
+def _major_dims_to_delete(gather: Instruction, dimension: int) -> tuple[int, ...]:
+    results = gather.shape.elements if isinstance(gather.shape, TupleShape) else (gather.shape,)
+    return tuple(d for d in range(dimension) if all(_array(r).dimensions[d] == 1 for r in results))
+
+
+def _minor_dims_to_delete(shape: Shape, dimension: int) -> tuple[int, ...]:
+    array = _array(shape)
+    return tuple(d for d in range(dimension + 1, array.rank) if array.dimensions[d] == 1)
+
+
+def _reshaped(operand: Instruction, deleted: tuple[int, ...]) -> Instruction:
+    computation = operand.parent
+    assert computation is not None, operand
+    shape = without_dimensions(_array(operand.shape), deleted)
+    return computation.add(Opcode.RESHAPE, shape, [operand], payload=ReshapePayload())
+
+
+def without_dimensions(shape: ArrayShape, deleted: tuple[int, ...]) -> ArrayShape:
+    """``shape`` without these dimensions; the order of the others in memory stays."""
+    kept = [d for d in range(shape.rank) if d not in deleted]
+    number = {d: i for i, d in enumerate(kept)}
+    sizes = tuple(shape.dimensions[d] for d in kept)
+    dynamic = tuple(shape.dynamic[d] for d in kept) if shape.dynamic else ()
+    if shape.layout is None:
+        return array_shape(shape.element_type, sizes, dynamic=dynamic).with_layout(None)
+    order = tuple(number[d] for d in shape.minor_to_major if d in number)
+    return array_shape(shape.element_type, sizes, dynamic=dynamic).with_layout(layout(order))
+
+
+def _gathered(shape: Shape, dimension: int, shards: int) -> ArrayShape:
+    array = _array(shape)
+    sizes = tuple(size * shards if d == dimension else size for d, size in enumerate(array.dimensions))
+    return array_shape(array.element_type, sizes, dynamic=array.dynamic).with_layout(array.layout)
+
+
+def _shard_count(gather: Instruction, dimension: int) -> int:
+    result = gather.shape.elements[0] if isinstance(gather.shape, TupleShape) else gather.shape
+    return _array(result).dimensions[dimension] // _array(gather.operand(0).shape).dimensions[dimension]
+
+
+def _replace_by_reshaped(gather: Instruction, new: Instruction) -> None:
+    computation = gather.parent
+    assert computation is not None, gather
+    if not isinstance(gather.shape, TupleShape):
+        result = computation.add(Opcode.RESHAPE, gather.shape, [new], payload=ReshapePayload())
+    else:
+        assert isinstance(new.shape, TupleShape), new
+        results: list[Instruction] = []
+        for i, (part, whole) in enumerate(zip(new.shape.elements, gather.shape.elements, strict=True)):
+            element = computation.add(Opcode.GET_TUPLE_ELEMENT, part, [new], payload=TupleIndexPayload(i))
+            results.append(computation.add(Opcode.RESHAPE, whole, [element], payload=ReshapePayload()))
+        result = computation.add(Opcode.TUPLE, gather.shape, results)
+    replace_instruction(gather, result, relay_control=True)
+
+
+def _array(shape: Shape) -> ArrayShape:
+    assert isinstance(shape, ArrayShape), shape
+    return shape

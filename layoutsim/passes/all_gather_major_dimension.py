@@ -1,0 +1,96 @@
+"""One transpose instead of two around an all-gather (layout spec, 12.3; ``all_gather_major_dimension_rewriter.h``).
+
+Layout assignment puts the gathered dimension most major, which may take a copy before the all-gather and one behind it. Instead
+gather along whatever dimension the input has most major, and let one copy sort out the result. Applies to
+``copy -> all-gather -> copy`` with one operand where nobody else uses the first two::
+
+    c = s4[3,7,4]{1,0,2} copy(p)                           g = s4[6,7,4]{2,1,0} all-gather(p), dimensions={0}
+    g = s4[3,7,8]{1,0,2} all-gather(c), dimensions={2} =>  b = s4[2,3,7,4]{3,2,1,0} bitcast(g)
+    d = s4[3,7,8]{0,2,1} copy(g)                           d = s4[2,3,7,4]{1,0,3,2} copy(b)
+                                                           e = s4[3,7,8]{0,2,1} bitcast(d)
+
+Runs after layout assignment.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import evolve, frozen
+
+from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, array_shape
+from layoutsim.ir.payloads import CollectivePayload
+from layoutsim.ir.traverse import post_order
+from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.replace import replace_instruction
+
+
+@frozen
+class AllGatherMajorDimension(Pass):
+    """Gather along the dimension that is most major already."""
+
+    name: ClassVar[str] = "all-gather-major-dimension"
+
+    def run(self, module: Module) -> PassResult:
+        remarks: list[Remark] = []
+        for computation in module.computations:
+            for instruction in post_order(computation):
+                if instruction.parent is not None and _applies(instruction):
+                    name = instruction.name
+                    remarks.append(Remark(name, f"gathers along dimension {_rewrite(instruction)}, with one copy behind it"))
+        return PassResult(bool(remarks), tuple(remarks))
+
+
+def _applies(gather: Instruction) -> bool:
+    return (
+        gather.opcode is Opcode.ALL_GATHER
+        and gather.operand_count == 1
+        and gather.operand(0).opcode is Opcode.COPY
+        and gather.operand(0).user_count == 1
+        and gather.user_count == 1
+        and gather.users[0].opcode is Opcode.COPY
+    )
+
+
+def _rewrite(gather: Instruction) -> int:
+    """Build the new chain; the dimension that is gathered now."""
+    computation = gather.parent
+    source, (copy,) = gather.operand(0).operand(0), gather.users
+    payload = gather.payload_as(CollectivePayload)
+    shape, final = _array(source), _array(copy)
+    dimension = payload.dimension
+    assert computation is not None and dimension is not None, gather
+    shards = _array(gather).dimensions[dimension] // _array(gather.operand(0)).dimensions[dimension]
+    major = shape.minor_to_major[-1]
+    sizes = list(shape.dimensions)
+    sizes[major] *= shards
+    gathered = computation.add(
+        Opcode.ALL_GATHER,
+        array_shape(shape.element_type, tuple(sizes), shape.minor_to_major),
+        [source],
+        payload=evolve(payload, dimension=major),
+        name=gather.name,
+        attributes=gather.attributes,
+    )
+    split_sizes = (*shape.dimensions[:major], shards, *shape.dimensions[major:])
+    split_order = _with_dimension(shape.minor_to_major, major, behind=major)
+    split = computation.add(Opcode.BITCAST, array_shape(shape.element_type, split_sizes, split_order), [gathered])
+    moved_order = _with_dimension(final.minor_to_major, major, behind=dimension)
+    moved = computation.add(Opcode.COPY, array_shape(shape.element_type, split_sizes, moved_order), [split])
+    replace_instruction(copy, computation.add(Opcode.BITCAST, final, [moved]))
+    return major
+
+
+def _with_dimension(order: tuple[int, ...], new: int, *, behind: int) -> tuple[int, ...]:
+    """The order with a dimension ``new`` inserted: renumbered, and ``new`` next to old dimension ``behind``, more major."""
+    out: list[int] = []
+    for d in order:
+        out.append(d + (d >= new))
+        if d == behind:
+            out.append(new)
+    return tuple(out)
+
+
+def _array(instruction: Instruction) -> ArrayShape:
+    assert isinstance(instruction.shape, ArrayShape), instruction
+    return instruction.shape

@@ -1,0 +1,88 @@
+"""Replacing instructions as XLA's passes do (``HloComputation::ReplaceInstruction``): what the new one inherits.
+
+1. Metadata if it has no ``op_name`` of its own; sharding and frontend attributes if it has none.
+2. The name, if both have the same opcode (and target, for custom calls).
+3. Control edges, if asked for; an instruction that has some is left alone otherwise.
+
+Then the old instruction is removed, and so are its operands that nobody uses any more.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from layoutsim.analysis.side_effects import has_side_effect
+from layoutsim.ir import Attributes, Instruction, Opcode
+from layoutsim.ir.payloads import CustomCallPayload
+
+
+def replace_instruction(old: Instruction, new: Instruction, *, relay_control: bool = False) -> bool:
+    """Make all users of ``old`` read ``new``, and remove ``old``; ``False`` if rule (3) forbids it."""
+    if old.control_predecessors or old.control_successors:
+        if not relay_control:
+            return False
+        _relay_control(old, new)
+    new.attributes = _inherited(new.attributes, old.attributes)
+    old.replace_all_uses_with(new)
+    if old.opcode is new.opcode and _target(old) == _target(new):
+        new.name = old.name
+    remove_with_unused_operands(old)
+    return True
+
+
+def _relay_control(old: Instruction, new: Instruction) -> None:
+    predecessors, successors = old.control_predecessors, old.control_successors
+    old.drop_control_edges()
+    for before in predecessors:
+        if before is not new:
+            new.add_control_predecessor(before)
+    for after in successors:
+        if after is not new:
+            after.add_control_predecessor(new)
+
+
+def _inherited(new: Attributes, old: Attributes) -> Attributes:
+    takes_metadata = not new.metadata.op_name and bool(old.metadata.op_name)
+    return evolve(
+        new,
+        metadata_text=old.metadata_text if takes_metadata else new.metadata_text,
+        sharding=new.sharding or old.sharding,
+        frontend_attributes=new.frontend_attributes or old.frontend_attributes,
+        origin=new.origin or old.origin,
+    )
+
+
+def _target(instruction: Instruction) -> str:
+    payload = instruction.payload
+    return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
+
+
+def remove_with_unused_operands(instruction: Instruction) -> int:
+    """Remove an instruction that nobody uses and, from there up, everything that only it used; how many were removed.
+
+    Parameters, side effects and instructions with control edges stay.
+    """
+    removed = 0
+    pending = [instruction]
+    while pending:
+        current = pending.pop()
+        computation = current.parent
+        if computation is None or current.user_count or current.is_root:
+            continue
+        if current is not instruction and not can_remove(current):
+            continue
+        operands = dict.fromkeys(current.operands)
+        computation.erase(current)
+        removed += 1
+        pending += operands
+    return removed
+
+
+def can_remove(instruction: Instruction) -> bool:
+    """Whether a value that nobody uses may go."""
+    return (
+        instruction.opcode is not Opcode.PARAMETER
+        and not instruction.control_predecessors
+        and not instruction.control_successors
+        and not has_side_effect(instruction)
+    )
