@@ -6,6 +6,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
+from layoutsim.analysis.values import Value
 from layoutsim.experiments.simulate import memory_rows, profile_of
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import byte_size, index_text, shape_text
@@ -13,7 +14,7 @@ from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import Allocation, BufferAssignment
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
-from layoutsim.memory.summary import MemorySummary, summarize
+from layoutsim.memory.summary import MemorySummary, is_static, summarize, temp_peaks
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
 from layoutsim.report.tables import Rows
@@ -64,7 +65,10 @@ class MemoryView:
     @cached_property
     def peak(self) -> tuple[PeakBuffer, ...]:
         """What is alive at the peak, largest first."""
-        found = [_peak_buffer(a, number) for a in self.assignment.allocations for number in range(len(a.peak_values))]
+        allocations = self.assignment.allocations
+        held = [(a, value) for a in allocations if is_static(a) for value in a.peak_values]
+        packed = [(a, value) for a in allocations for peak in temp_peaks([a]) for value in peak.values]
+        found = [_peak_buffer(allocation, value) for allocation, value in [*held, *packed]]
         return tuple(sorted(found, key=lambda buffer: (-buffer.size_bytes, buffer.name)))
 
     def to_json(self) -> dict[str, object]:
@@ -117,8 +121,7 @@ def view_memory(module: Module, preset: str, reference: AssignmentReport | None 
     return MemoryView(module, assignment, comparison)
 
 
-def _peak_buffer(allocation: Allocation, number: int) -> PeakBuffer:
-    value = allocation.peak_values[number]
+def _peak_buffer(allocation: Allocation, value: Value) -> PeakBuffer:
     metadata = value.instruction.metadata
     return PeakBuffer(
         name=value.instruction.name + (index_text(value.index) if value.index else ""),

@@ -30,11 +30,6 @@ def peak_values_of(events: Sequence[Event], sizes: Mapping[Value, int]) -> list[
     return sorted(alive, key=value_id)
 
 
-def most_bytes_of(events: Sequence[Event], sizes: Mapping[Value, int]) -> int:
-    """The most bytes that are alive at once, counted as in rule (1)."""
-    return max(accumulate(delta for _, delta in _deltas([e for e in events if e.value in sizes], sizes)), default=0)
-
-
 def _deltas(events: Sequence[Event], sizes: Mapping[Value, int]) -> Iterator[tuple[Value, int]]:
     """By how much the bytes alive change with each event."""
     outstanding: dict[Value, int] = defaultdict(int)

@@ -14,7 +14,7 @@ All in bytes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from attrs import frozen
@@ -22,7 +22,7 @@ from attrs import frozen
 from layoutsim.analysis.alias import AliasedValues
 from layoutsim.analysis.values import Value
 from layoutsim.memory.buffers import Allocation, BufferAssignment
-from layoutsim.memory.peak import most_bytes_of
+from layoutsim.memory.live_bytes import LivePeak, live_peak
 
 
 @frozen
@@ -56,7 +56,7 @@ class MemorySummary:
 def summarize(assignment: BufferAssignment) -> MemorySummary:
     """The figures of ``assignment``."""
     allocations = assignment.allocations
-    static = sum(max((size for _, size in a.places.values()), default=0) for a in allocations if _is_static(a))
+    static = sum(max((size for _, size in a.places.values()), default=0) for a in allocations if is_static(a))
     return MemorySummary(
         argument_bytes=sum(a.size for a in allocations if a.parameter is not None),
         output_bytes=sum(a.size for a in allocations if a.is_live_out),
@@ -64,29 +64,26 @@ def summarize(assignment: BufferAssignment) -> MemorySummary:
         temp_bytes=assignment.temp_bytes,
         constant_bytes=sum(a.size for a in allocations if a.is_constant),
         total_bytes=assignment.total_bytes,
-        peak_bytes=static + _most_temp_bytes(allocations),
+        peak_bytes=static + max((peak.size_bytes for peak in temp_peaks(allocations)), default=0),
         lower_bound_bytes=static + _most_live_bytes(assignment),
         fragmentation_bytes=assignment.temp_fragmentation_bytes,
     )
 
 
-def _is_static(allocation: Allocation) -> bool:
+def is_static(allocation: Allocation) -> bool:
     """Rule (3): held for the whole run."""
     return not allocation.is_thread_local and (
         allocation.parameter is not None or allocation.is_constant or allocation.is_live_out
     )
 
 
-def _most_temp_bytes(allocations: tuple[Allocation, ...]) -> int:
-    """The traces run one after the other, so the most of any of them counts."""
-    return max(
-        (
-            most_bytes_of(heap.events, {value: size for value, (_, size) in allocation.places.items()})
-            for allocation in allocations
-            for heap in allocation.heaps
-        ),
-        default=0,
-    )
+def temp_peaks(allocations: Iterable[Allocation]) -> list[LivePeak]:
+    """The peak of each heap that was packed; XLA replays them one after the other, so the largest counts."""
+    return [
+        live_peak(heap.events, {value: size for value, (_, size) in allocation.places.items()})
+        for allocation in allocations
+        for heap in allocation.heaps
+    ]
 
 
 def _most_live_bytes(assignment: BufferAssignment) -> int:
