@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from layoutsim.analysis.call_graph import CallGraph, async_start_of, called_computations
 from layoutsim.analysis.definitions import defined_indices, parameters_define
-from layoutsim.analysis.numbering import execution_order, numbering_order
+from layoutsim.analysis.numbering import execution_order, instruction_order, numbering_order
 from layoutsim.analysis.phi_graph import PhiGraph
 from layoutsim.analysis.transfer import TRANSFER, Sets, phi_sources
 from layoutsim.analysis.values import Position, UserTable, Value, ValueSet, flat_size, rank_of, value_id
@@ -29,7 +29,6 @@ from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import ShapeIndex, TupleShape, subshapes
-from layoutsim.ir.traverse import post_order
 
 
 class Dataflow:
@@ -55,7 +54,7 @@ class Dataflow:
         self.values: list[Value] = []
         self._moving: list[Instruction] = []
         self._parameters: dict[Computation, Sequence[Instruction]] = {}
-        self._orders = {c: post_order(c) for c in (numbering_order(module) if order is None else order)}
+        self._orders = {c: instruction_order(c) for c in (numbering_order(module) if order is None else order)}
         self._define()
         phis = _Propagation(self).run()
         self._reduce(phis)

@@ -5,7 +5,9 @@
    caller, a depth-first order takes its place.
 2. *Visiting order* of the call graph: depth first along calls in the order in which a computation stores its instructions. A
    dump prints instructions in another order (as scheduled), but computations in this one.
-3. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
+3. *Instruction order*: post-order. Of instructions that nobody uses the first stored comes first. In a scheduled module, where
+   the stored order is the schedule's, unused parameters are taken to have been there first.
+4. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
    a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
    Instructions of embedded computations stand in front of all others.
 """
@@ -19,7 +21,7 @@ from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
-from layoutsim.ir.traverse import computations_post_order
+from layoutsim.ir.traverse import computations_post_order, post_order
 
 _CALLS_IN_ORDER = frozenset({Opcode.CALL, Opcode.ASYNC_START, Opcode.CONDITIONAL})
 
@@ -47,27 +49,39 @@ def _callees_come_first(order: Sequence[Computation]) -> bool:
     return True
 
 
+def instruction_order(computation: Computation) -> list[Instruction]:
+    """Order (3)."""
+    order = post_order(computation)
+    if computation.parent is None or computation.parent.schedule is None:
+        return order
+    unused = [i for i in order if i.opcode is Opcode.PARAMETER and not i.user_count and not i.is_root]
+    if not unused:
+        return order
+    first = set(unused)
+    return sorted(unused, key=lambda i: i.parameter_number) + [i for i in order if i not in first]
+
+
 def execution_order(
-    module: Module, chosen: Collection[Instruction], post_order: Callable[[Computation], Sequence[Instruction]]
+    module: Module, chosen: Collection[Instruction], order_of: Callable[[Computation], Sequence[Instruction]]
 ) -> list[Instruction]:
-    """The ``chosen`` instructions in order (3)."""
+    """The ``chosen`` instructions in order (4)."""
     wanted = set(chosen)
-    ordered = {i: None for i in _executed(module.entry, post_order, set()) if i in wanted}
+    ordered = {i: None for i in _executed(module.entry, order_of, set()) if i in wanted}
     embedded = [i for i in chosen if i not in ordered]
     return [*embedded, *ordered]
 
 
 def _executed(
-    computation: Computation, post_order: Callable[[Computation], Sequence[Instruction]], done: set[Computation]
+    computation: Computation, order_of: Callable[[Computation], Sequence[Instruction]], done: set[Computation]
 ) -> Iterator[Instruction]:
     if computation in done:
         return
     done.add(computation)
-    for instruction in post_order(computation):
+    for instruction in order_of(computation):
         if instruction.opcode in _CALLS_IN_ORDER:
             for callee in instruction.called_computations:
-                yield from _executed(callee, post_order, done)
+                yield from _executed(callee, order_of, done)
         elif instruction.opcode is Opcode.WHILE:
-            yield from _executed(instruction.condition, post_order, done)
-            yield from _executed(instruction.body, post_order, done)
+            yield from _executed(instruction.condition, order_of, done)
+            yield from _executed(instruction.body, order_of, done)
         yield instruction

@@ -47,7 +47,7 @@ def _allocation(assignment: BufferAssignment, allocation: Allocation) -> Reporte
 
 def _value(assignment: BufferAssignment, assigned: AssignedValue) -> ReportedValue:
     value = assigned.value
-    shape = shape_text(value.shape, index_comments=False)
+    shape = shape_text(value.shape)
     return ReportedValue(value_name(value, assignment.colors[value]), assigned.size, assigned.offset, shape)
 
 
@@ -57,7 +57,7 @@ def _parameter(assignment: BufferAssignment, allocation: Allocation) -> Reported
         return None
     instruction = assignment.aliases.dataflow.parameters(assignment.aliases.module.entry)[parameter.number]
     shape = without_layout(subshape(instruction.shape, parameter.index))
-    return ReportedParameter(parameter.number, shape_text(shape, index_comments=False), parameter.index)
+    return ReportedParameter(parameter.number, shape_text(shape), parameter.index)
 
 
 def _output_shape(assignment: BufferAssignment, values: list[AssignedValue]) -> str | None:
