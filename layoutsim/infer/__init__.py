@@ -1,10 +1,10 @@
 """Shape inference: the result shape of any opcode from its operands' shapes (text spec, section 3).
 
-Every opcode has a rule; the rules stand by family in ``elementwise``, ``movement``, ``contraction``, ``reduction``,
-``control`` and ``collective``.
+Every opcode has a rule; the rules stand by family in ``elementwise``, ``movement``, ``indexing``, ``contraction``,
+``reduction``, ``control`` and ``collective``.
 """
 
-from layoutsim.infer import collective, contraction, control, elementwise, movement, reduction
+from layoutsim.infer import collective, contraction, control, elementwise, indexing, movement, reduction
 from layoutsim.infer.collective import shard_count
 from layoutsim.infer.elementwise import default_compare_type
 from layoutsim.infer.registry import CAN_INFER, RULES, ProgramShape, Site, infer_shape, infer_site, program_shape
@@ -31,6 +31,7 @@ __all__ = [
     "dilated",
     "elementwise",
     "higher_type",
+    "indexing",
     "infer_shape",
     "infer_site",
     "movement",

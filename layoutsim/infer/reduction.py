@@ -6,7 +6,6 @@ cholesky, triangular-solve, batch-norm).
 
 from __future__ import annotations
 
-from layoutsim.infer.movement import check_distinct
 from layoutsim.infer.reducer import check_reducer, reducer_results
 from layoutsim.infer.registry import ProgramShape, Site, shape_rule
 from layoutsim.infer.shapes import (
@@ -60,7 +59,7 @@ def _check_same_sizes(site: Site, shapes: list[ArrayShape]) -> None:
 def _reduce(site: Site) -> Shape:
     inputs, initials = _inputs_and_initials(site)
     dimensions, program = site.payload_as(DimensionsPayload).dimensions, site.program()
-    check_distinct(site, "dimensions", dimensions, inputs[0].rank)
+    site.distinct("dimensions", dimensions, inputs[0].rank)
     check_reducer(site, program, initials, [shape.element_type for shape in inputs])
     kept = [d for d in range(inputs[0].rank) if d not in dimensions]
     sizes, flags = inputs[0].dimensions, dynamic_flags(inputs[0])

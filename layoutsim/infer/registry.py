@@ -108,6 +108,13 @@ class Site:
             self.fail(f"calls {len(self.programs)} computations, expected {count}")
         return self.programs[number]
 
+    def distinct(self, name: str, dimensions: tuple[int, ...], rank: int, *, ascending: bool = False) -> None:
+        """Refuse numbers outside ``0..rank-1``, repeated ones and, where asked, ones out of order."""
+        if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < rank for d in dimensions):
+            self.fail(f"has {name} {dimensions}, expected distinct numbers in 0..{rank - 1}")
+        if ascending and list(dimensions) != sorted(dimensions):
+            self.fail(f"has {name} {dimensions}, expected ascending numbers")
+
     def stated_shape(self) -> Shape:
         """The shape as written.
 
