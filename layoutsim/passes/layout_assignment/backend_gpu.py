@@ -6,12 +6,11 @@ result layout, and the earliest instructions' demands are propagated first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from layoutsim.errors import LayoutError
-from layoutsim.ir import Computation, Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
+from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
 from layoutsim.ir.shape import ArrayShape
-from layoutsim.ir.traverse import post_order
 from layoutsim.passes.layout_assignment.backends import (
     Backend,
     BufferDemand,
@@ -20,6 +19,7 @@ from layoutsim.passes.layout_assignment.backends import (
     OperandDemand,
     ResultDemand,
     View,
+    VisitOrder,
     generic_reshape_operand,
     generic_reshape_result,
 )
@@ -105,16 +105,12 @@ def gpu_backend(
     return Backend(
         "gpu",
         demands,
-        order=_last_to_first,
+        order=VisitOrder.USERS_FIRST,
         keeps_layout=_keeps_layout,
         pulls_reduction=_pulls_reduction,
         reshape_operand=_reshape_operand if in_place else generic_reshape_operand,
         reshape_result=_reshape_result if in_place else generic_reshape_result,
     )
-
-
-def _last_to_first(computation: Computation) -> Sequence[Instruction]:
-    return post_order(computation)[::-1]
 
 
 # -- hooks of the propagation --------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ constraints made so far through a :class:`View`, and change nothing themselves. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Protocol
 
 from attrs import frozen
 
-from layoutsim.ir import Computation, Instruction, Layout, Opcode, Shape, ShapeIndex
+from layoutsim.ir import Instruction, Layout, Opcode, Shape, ShapeIndex
 from layoutsim.passes.layout_assignment.layout_math import Order
 from layoutsim.passes.layout_assignment.reasons import Rule
 from layoutsim.passes.layout_assignment.rules import (
@@ -94,9 +95,11 @@ def generic_reshape_result(reshape: Instruction, order: Order) -> Order | None:
     return reshape_result_order(array_of(reshape.operand(0).shape), array_of(reshape.shape), order)
 
 
-def list_order(computation: Computation) -> Sequence[Instruction]:
-    """Instructions as they are stored."""
-    return computation.instructions
+class VisitOrder(Enum):
+    """In which order a backend looks at the instructions of a computation; what it demands last is propagated first."""
+
+    STORED = "as stored"
+    USERS_FIRST = "post-order, from the last to the first"
 
 
 @frozen(eq=False)
@@ -106,7 +109,7 @@ class Backend:
     Attributes:
         demands: by opcode.
         otherwise: for opcodes that are not in ``demands``.
-        order: in which instructions are looked at; what is demanded last is propagated first.
+        order: in which instructions are looked at.
         keeps_layout: same-rank operands must have the result's layout.
         pulls_reduction: a reduce that wants its operand laid out so that it reduces the most minor dimensions.
         reshape_operand: operand order that makes a reshape with this result order a bitcast.
@@ -116,7 +119,7 @@ class Backend:
     name: str
     demands: Mapping[Opcode, DemandRule] = {}
     otherwise: DemandRule | None = None
-    order: Callable[[Computation], Sequence[Instruction]] = list_order
+    order: VisitOrder = VisitOrder.STORED
     keeps_layout: Callable[[Instruction], bool] = keeps_layout
     pulls_reduction: Callable[[Instruction], bool] = _no_reduction
     reshape_operand: ReshapeRule = generic_reshape_operand

@@ -58,7 +58,7 @@ def update_computation_layouts(state: State, computation: Computation) -> None:
         _update_callees(state, instruction)
     if state.round == 0 or computation in state.mismatches:  # (1)
         constraint = state.constraint(computation)
-        _take_from(state, constraint, computation.root, computation.parameters, state.round + ROUNDS)
+        _take_from(state, constraint, computation.root, state.plan(computation).parameters, state.round + ROUNDS)
         if computation.is_entry:  # (3)
             state.entry.parameters, state.entry.result = list(constraint.parameters), constraint.result
 
@@ -131,7 +131,7 @@ def _reconcile(state: State, alias: InputOutputAlias) -> bool:
     if parameter_is_given and _has_layout(requested.result, alias.output_index):
         return False
     entry = state.module.entry
-    parameter_layout, parameter_reason = infer_layout(state, entry.parameters[number], index)
+    parameter_layout, parameter_reason = infer_layout(state, state.plan(entry).parameters[number], index)
     result_layout, result_reason = infer_layout(state, entry.root, alias.output_index)
     if parameter_layout.minor_to_major == result_layout.minor_to_major:
         return False

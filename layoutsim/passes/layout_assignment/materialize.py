@@ -10,10 +10,11 @@ a conditional reads a value, the copy goes into the branch, so that other branch
 
 from __future__ import annotations
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from layoutsim.errors import LayoutError
 from layoutsim.ir import (
+    NO_ATTRIBUTES,
     ArrayShape,
     Computation,
     Instruction,
@@ -62,7 +63,7 @@ class Materializer:
         Raises:
             LayoutError: a bitcast stands in the computation, or an array's layout cannot be told.
         """
-        for instruction in post_order(computation):
+        for instruction in self.state.plan(computation).post_order:
             if instruction.opcode is Opcode.BITCAST:
                 raise LayoutError(f"Unexpected bitcast operation seen during layout assignment: {instruction}")
             node = self.state.node(instruction)
@@ -153,7 +154,7 @@ class Materializer:
                 [value],
                 payload=TupleIndexPayload(i),
                 # XLA gives metadata only to the elements that it copies.
-                **({} if matches else {"attributes": copied_attributes(value, (i,))}),
+                attributes=NO_ATTRIBUTES if matches else copied_attributes(value, (i,)),
             )
             elements.append(part if matches else self._copied(part, target, place, (*index, i)))
         layouts = {at: leaf.layout for at, leaf in layout_leaves(wanted) if leaf.layout is not None}
@@ -215,8 +216,6 @@ def _lay_out_literal(constant: Instruction) -> None:
 
 def _with_storage_of(wanted: Shape, shape: Shape) -> Shape:
     """``shape`` with the tiles, element size and tail padding that were asked for."""
-    from attrs import evolve
-
     layouts: dict[ShapeIndex, Layout] = {}
     for (index, asked), (_, leaf) in zip(layout_leaves(wanted), layout_leaves(shape), strict=True):
         assert asked.layout is not None and leaf.layout is not None, (wanted, shape)

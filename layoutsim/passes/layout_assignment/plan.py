@@ -8,7 +8,7 @@ from layoutsim.analysis.points_to import LogicalBuffer, PointsTo
 from layoutsim.ir import Computation, Instruction, Opcode
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.ir.traverse import post_order
-from layoutsim.passes.layout_assignment.backends import Backend, DemandRule
+from layoutsim.passes.layout_assignment.backends import Backend, DemandRule, VisitOrder
 from layoutsim.passes.layout_assignment.rules import (
     is_constrained_collective,
     is_constrained_custom_call,
@@ -25,6 +25,8 @@ class Plan:
     """One computation.
 
     Attributes:
+        post_order: all instructions.
+        parameters: by number.
         given: instructions that may come with mandatory layouts, in list order.
         callers: calls, loops and conditionals, in list order.
         demanding: instructions that the backend has a rule for, in its order, and the rule.
@@ -34,6 +36,8 @@ class Plan:
         embedding: instructions whose computations may take their layouts (fusions, calls, loops, conditionals), in post-order.
     """
 
+    post_order: tuple[Instruction, ...]
+    parameters: tuple[Instruction, ...]
     given: tuple[Instruction, ...]
     callers: tuple[Instruction, ...]
     demanding: tuple[tuple[Instruction, DemandRule], ...]
@@ -47,8 +51,11 @@ def plan_of(computation: Computation, points_to: PointsTo, backend: Backend) -> 
     """The plan of one computation."""
     instructions, ordered = computation.instructions, post_order(computation)
     candidates = [b for i in instructions for b in points_to.defined_by(i) if b.is_array]
-    rules = ((i, backend.rule_for(i.opcode)) for i in backend.order(computation))
+    visited = instructions if backend.order is VisitOrder.STORED else reversed(ordered)
+    rules = ((i, backend.rule_for(i.opcode)) for i in visited)
     return Plan(
+        post_order=tuple(ordered),
+        parameters=computation.parameters,
         given=tuple(i for i in instructions if _may_be_given(i)),
         callers=tuple(i for i in instructions if i.opcode in _CALLS),
         demanding=tuple((i, rule) for i, rule in rules if rule is not None),

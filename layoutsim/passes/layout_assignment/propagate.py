@@ -268,7 +268,7 @@ def _ask_next_iteration(state: State, constraint: BufferConstraint, slot: int) -
     buffer = constraint.buffer
     computation = buffer.instruction.parent
     assert computation is not None, buffer
-    parameter = computation.parameters[0]
+    parameter = state.plan(computation).parameters[0]
     index = (slot, *buffer.index)
     target = state.points_to.defined_at(parameter, index)
     if target is None:

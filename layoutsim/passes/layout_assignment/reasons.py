@@ -126,7 +126,7 @@ class Reason:
 
     def chain(self) -> list[Reason]:
         """This reason, its cause, and so on to the demand that started it."""
-        out = [self]
+        out: list[Reason] = [self]
         while (cause := out[-1].cause) is not None:
             out.append(cause)
         return out

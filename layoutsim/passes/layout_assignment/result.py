@@ -94,7 +94,9 @@ class LayoutAssignmentResult(PassResult):
     """
 
     copies: tuple[InsertedCopy, ...] = ()
-    reasons: Mapping[tuple[Instruction, ShapeIndex], Reason] = field(factory=dict, repr=False)
+    reasons: Mapping[tuple[Instruction, ShapeIndex], Reason] = field(
+        factory=dict[tuple[Instruction, ShapeIndex], Reason], repr=False
+    )
 
     def reason(self, instruction: Instruction, index: ShapeIndex = ()) -> Reason | None:
         """Why ``instruction``'s array at ``index`` has its layout; forwarded arrays have the reason of their buffer."""
