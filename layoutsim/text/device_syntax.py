@@ -7,6 +7,7 @@ keep the spelling they had.
 from __future__ import annotations
 
 import math
+import re
 
 from attrs import frozen
 
@@ -205,8 +206,16 @@ def read_sharding(lexer: Lexer) -> str:
 
 
 def tuple_sharding(leaves: list[str]) -> str:
-    """The text of a tuple sharding with these leaves."""
-    return "{" + ", ".join(leaves) + "}"
+    """The text of a tuple sharding with these leaves; every fifth carries its index in a comment."""
+    return "{" + ", ".join(f"/*index={i}*/{leaf}" if i and i % 5 == 0 else leaf for i, leaf in enumerate(leaves)) + "}"
+
+
+_METADATA = re.compile(r",? metadata=(\{(?:[^{}\"]|\"(?:[^\"\\\\]|\\\\.)*\"|\{(?:[^{}\"]|\"(?:[^\"\\\\]|\\\\.)*\"|\{[^{}]*\})*\})*\})")
+
+
+def without_metadata(text: str) -> str:
+    """A canonical sharding text without the metadata of its leaves."""
+    return _METADATA.sub("", text) if "metadata=" in text else text
 
 
 def is_tuple_sharding(text: str) -> bool:

@@ -15,17 +15,20 @@ from layoutsim.ir import (
     Attributes,
     Computation,
     ComputationLayout,
+    ElementType,
     Instruction,
     Module,
     ModuleConfig,
     Opcode,
     Shape,
+    array_shape,
     index_text,
     shape_text,
 )
 from layoutsim.ir.payloads import AsyncPayload, CallPayload, ConstantPayload, ParameterPayload
 from layoutsim.ir.traverse import computations_post_order, post_order
 from layoutsim.text.annotation_syntax import written
+from layoutsim.text.device_syntax import without_metadata
 from layoutsim.text.literal_format import literal_text
 from layoutsim.text.payload_text import payload_texts
 from layoutsim.text.print_options import ROUND_TRIP, PrintOptions, Subcomputations
@@ -38,7 +41,7 @@ def print_module(module: Module, options: PrintOptions = ROUND_TRIP) -> str:
     """The whole module as text, ending in a line feed."""
     parts = [_header(module, options)]
     if module.config.stack_frames and options.print_metadata:
-        parts.append(module.config.stack_frames + "\n")
+        parts.append(module.config.stack_frames + "\n\n")
     hidden = _hidden_wrappers(module, options)
     for computation in _computation_order(module):
         if computation not in hidden:
@@ -113,7 +116,7 @@ def _shapes_agree(start: Instruction, root: Instruction, parameters: tuple[Instr
 
 def _header(module: Module, options: PrintOptions) -> str:
     name = module.name if options.print_ids else ""
-    parts = [f"HloModule {name}".rstrip()]
+    parts = [f"HloModule {name}"]
     config = module.config
     if module.schedule is not None:
         parts.append("is_scheduled=true")
@@ -125,7 +128,7 @@ def _header(module: Module, options: PrintOptions) -> str:
     if config.alias_passthrough_params:
         parts.append("alias_passthrough_params=true")
     if module.entry_layout is not None:
-        parts.append(f"entry_computation_layout={_entry_layout_text(module.entry_layout, options)}")
+        parts.append(f"entry_computation_layout={_entry_layout_text(module.entry_layout)}")
     return ", ".join([*parts, *_config_texts(config)]) + "\n"
 
 
@@ -137,10 +140,10 @@ def _alias_texts(module: Module) -> list[str]:
     ]
 
 
-def _entry_layout_text(layout: ComputationLayout, options: PrintOptions) -> str:
-    comments = bool(options.index_comment_interval)
-    parameters = _with_index_comments([shape_text(p, index_comments=comments) for p in layout.parameters], options)
-    return f"{{({', '.join(parameters)})->{shape_text(layout.result, index_comments=comments)}}}"
+def _entry_layout_text(layout: ComputationLayout) -> str:
+    """Comments stand here whatever the interval for operands: the layout prints as a shape does."""
+    parameters = _with_index_comments(list(map(shape_text, layout.parameters)), PrintOptions())
+    return f"{{({', '.join(parameters)})->{shape_text(layout.result)}}}"
 
 
 def _config_texts(config: ModuleConfig) -> list[str]:
@@ -229,7 +232,7 @@ class _ComputationPrinter:
 
     def line(self, instruction: Instruction) -> str:
         root = "ROOT " if instruction is self.computation.root else ""
-        shape = shape_text(instruction.shape, index_comments=bool(self.options.index_comment_interval))
+        shape = shape_text(instruction.shape)
         opcode = self._opcode(instruction)
         operands = self._operands(instruction)
         attributes = self._attributes(instruction)
@@ -253,7 +256,7 @@ class _ComputationPrinter:
         return ", ".join(_with_index_comments(texts, self.options))
 
     def _operand(self, operand: Instruction) -> str:
-        shape = shape_text(operand.shape, index_comments=False) if self.options.print_operand_shape else ""
+        shape = shape_text(operand.shape) if self.options.print_operand_shape else ""
         name = self.name(operand) if self.options.print_operand_names or self.options.canonicalize_instruction_names else ""
         return f"{shape} {name}".strip()
 
@@ -268,7 +271,8 @@ class _ComputationPrinter:
         if common.parameter_replication:
             texts.insert(0, f"parameter_replication={common.parameter_replication}")
         if common.sharding:
-            texts.append(f"sharding={common.sharding}")
+            shown = common.sharding if self.options.print_metadata else without_metadata(common.sharding)
+            texts.append(f"sharding={shown}")
         if common.frontend_attributes:
             texts.append(f"frontend_attributes={common.frontend_attributes}")
         if self.options.print_control_dependencies and instruction.control_predecessors:
@@ -279,46 +283,44 @@ class _ComputationPrinter:
 
     def _specific(self, instruction: Instruction) -> list[str]:
         """Attributes of the payload, then the called computations."""
-        if instruction.opcode is Opcode.ASYNC_START and instruction.to_apply in self.hidden:
-            root = instruction.to_apply.root
-            own = payload_texts(instruction.opcode, instruction.payload, self.options)
-            return [*own, *payload_texts(root.opcode, root.payload, self.options), *self._calls(root)]
         if instruction.opcode in (Opcode.ASYNC_UPDATE, Opcode.ASYNC_DONE):
             return []
         own = payload_texts(instruction.opcode, instruction.payload, self.options)
+        if instruction.opcode is Opcode.ASYNC_START and instruction.to_apply in self.hidden:
+            root = instruction.to_apply.root
+            inner = [*payload_texts(root.opcode, root.payload, self.options), *self._calls(root)]
+            shown = self._calls(instruction) if self.options.subcomputations is Subcomputations.FULL_BODIES else []
+            return [*own, *inner, *shown]
         return [*own, *self._calls(instruction)]
 
     def _calls(self, instruction: Instruction) -> list[str]:
         called = instruction.called_computations
-        if not called or self.options.subcomputations is Subcomputations.OFF:
+        mode = self.options.subcomputations
+        if not called or mode is Subcomputations.OFF:
             return []
         opcode = instruction.opcode
-        if opcode is Opcode.CONDITIONAL:
-            return self._branches(instruction)
-        if opcode is Opcode.CUSTOM_CALL:
-            return [f"called_computations={{{', '.join(map(self._computation, called))}}}"]
-        names = _CALL_NAMES.get(opcode, ("to_apply",))
-        pairs = dict(zip(names, called, strict=True))
-        order = ("condition", "body") if opcode is Opcode.WHILE else names
-        return [f"{name}={self._computation(pairs[name])}" for name in order]
-
-    def _branches(self, instruction: Instruction) -> list[str]:
-        called = instruction.called_computations
-        if "pred" in shape_text(instruction.operand(0).shape):
-            return [
-                f"true_computation={self._computation(called[0])}",
-                f"false_computation={self._computation(called[1])}",
-            ]
-        return [f"branch_computations={{{', '.join(map(self._computation, called))}}}"]
+        texts = [self._computation(computation) for computation in called]
+        names = _CALL_NAMES.get(opcode)
+        if opcode is Opcode.CONDITIONAL and instruction.operand(0).shape == _PRED:
+            names = ("true_computation", "false_computation")
+        if names is not None:
+            pairs = [f"{name}={text}" for name, text in zip(names, texts, strict=True)]
+            return pairs[::-1] if opcode is Opcode.WHILE else pairs
+        if opcode in _CALL_LISTS:
+            opening, comma, closing = ("{", ", ", "}") if mode is Subcomputations.NAME_ONLY else ("{", ",", "\n}")
+            return [f"{_CALL_LISTS[opcode]}={opening}{comma.join(texts)}{closing}"]
+        by_calls = mode is Subcomputations.FULL_BODIES and opcode not in _APPLY_IN_FULL
+        return [f"{'calls' if by_calls else 'to_apply'}={text}" for text in texts]
 
     def _computation(self, computation: Computation) -> str:
         if self.options.subcomputations is Subcomputations.NAME_ONLY:
             return self._percent() + computation.name
         inner = _ComputationPrinter(computation, self.options, self.hidden)
-        lines = (inner.line(i) for i in printing_order(computation))
-        return "\n".join(["", "{", *lines, "}"])
+        lines = ("  " + inner.line(i).replace("\n", "\n  ") for i in post_order(computation))
+        return "\n".join(["", "  {", *lines, "  }"])
 
 
+_PRED = array_shape(ElementType.PRED, ())
 _ASYNC_SUFFIXES = {Opcode.ASYNC_START: "-start", Opcode.ASYNC_UPDATE: "-update", Opcode.ASYNC_DONE: "-done"}
 _CALL_NAMES = {
     Opcode.WHILE: ("body", "condition"),
@@ -326,6 +328,18 @@ _CALL_NAMES = {
     Opcode.FUSION: ("calls",),
     Opcode.ASYNC_START: ("calls",),
 }
+_CALL_LISTS = {Opcode.CONDITIONAL: "branch_computations", Opcode.CUSTOM_CALL: "called_computations"}
+_APPLY_IN_FULL = {
+    Opcode.CALL,
+    Opcode.MAP,
+    Opcode.REDUCE_WINDOW,
+    Opcode.REDUCE,
+    Opcode.ALL_REDUCE,
+    Opcode.ALL_REDUCE_START,
+    Opcode.SCATTER,
+    Opcode.SORT,
+}
+"""Opcodes whose computation is called ``to_apply`` even where bodies are printed in full; the others say ``calls`` there."""
 
 
 def _chain_start(instruction: Instruction) -> Instruction:
