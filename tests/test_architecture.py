@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "layoutsim"
 
 LAYERS = [
-    {"errors"},
+    {"errors", "garbage"},
     {"ir"},
     {"text", "proto", "infer", "analysis"},
     {"build", "load"},

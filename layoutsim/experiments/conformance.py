@@ -18,6 +18,7 @@ from attrs import frozen
 
 from layoutsim.errors import InputError
 from layoutsim.experiments.simulate import profile_of
+from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
 from layoutsim.load import AFTER_LAYOUT, BEFORE_LAYOUT, SCHEDULED, load
 from layoutsim.memory.assignment import assign_buffers
@@ -77,6 +78,7 @@ class Verdict:
         return {"preset": self.preset, "agrees": self.agrees, **checked}
 
 
+@no_collection()
 def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = None) -> Verdict:
     """Check a folder.
 

@@ -8,13 +8,14 @@ from attrs import field, frozen
 
 from layoutsim.analysis.values import Value
 from layoutsim.experiments.simulate import memory_rows, profile_of
+from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import byte_size, index_text, shape_text
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import Allocation, BufferAssignment
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
-from layoutsim.memory.summary import MemorySummary, is_static, summarize, temp_peaks
+from layoutsim.memory.summary import MemorySummary, find_peak, summarize
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
 from layoutsim.report.tables import Rows
@@ -65,10 +66,8 @@ class MemoryView:
     @cached_property
     def peak(self) -> tuple[PeakBuffer, ...]:
         """What is alive at the peak, largest first."""
-        allocations = self.assignment.allocations
-        held = [(a, value) for a in allocations if is_static(a) for value in a.peak_values]
-        packed = [(a, value) for a in allocations for peak in temp_peaks([a]) for value in peak.values]
-        found = [_peak_buffer(allocation, value) for allocation, value in [*held, *packed]]
+        allocation_of = self.assignment.allocation_of
+        found = [_peak_buffer(allocation_of[value], value) for value, _ in find_peak(self.assignment).alive]
         return tuple(sorted(found, key=lambda buffer: (-buffer.size_bytes, buffer.name)))
 
     def to_json(self) -> dict[str, object]:
@@ -105,6 +104,7 @@ class MemoryView:
         return "".join(rows.to_html() for rows in self.rows())
 
 
+@no_collection()
 def view_memory(module: Module, preset: str, reference: AssignmentReport | None = None) -> MemoryView:
     """Assign buffers to a scheduled module.
 

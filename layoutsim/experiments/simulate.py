@@ -8,6 +8,7 @@ from functools import cached_property
 from attrs import field, frozen
 
 from layoutsim.errors import InputError, PassError
+from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
@@ -136,6 +137,7 @@ def _variants_of(preset: str) -> list[str]:
     return [f"{preset}{{all-gather=ignore-degenerate}}" if "{" not in preset else preset, *same_backend]
 
 
+@no_collection()
 def simulate(
     module: Module,
     preset: str | Pipeline = DEFAULT_PRESET,
