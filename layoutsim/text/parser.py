@@ -9,11 +9,11 @@ errors included, to the token by token reader here. Both give the same module.
 
 from __future__ import annotations
 
-import gc
 
 from attrs import frozen
 
 from layoutsim.errors import ParseError, ShapeError
+from layoutsim.garbage import no_collection
 from layoutsim.ir import (
     Computation,
     ComputationLayout,
@@ -70,15 +70,10 @@ def parse_module(text: str, *, path: str = "", options: ParseOptions = DEFAULT_O
         ParseError: the text is no module; the error shows where and why.
     """
     source = Source(text, path)
-    collects = gc.isenabled()
-    gc.disable()  # a parse makes hundreds of thousands of objects and no garbage
-    try:
+    with no_collection():
         if "\0" in text:
             raise source.error("unexpected NUL character", text.index("\0"))
         return _ModuleParser(source, options).parse()
-    finally:
-        if collects:
-            gc.enable()
 
 
 class _ModuleParser:

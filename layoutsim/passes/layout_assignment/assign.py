@@ -6,11 +6,9 @@ loops, branches and calls agree with their computations. Only the constraints of
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from layoutsim.errors import LayoutError
+from layoutsim.garbage import no_collection
 from layoutsim.ir import Computation, Instruction, Module, Opcode, ShapeIndex, default_layout
 from layoutsim.passes.layout_assignment import reasons
 from layoutsim.passes.layout_assignment.backends import Backend, BufferDemand, Demand, OperandDemand
@@ -54,20 +52,8 @@ def assign_layouts(
     Raises:
         LayoutError: the module demands what cannot be, or holds a bitcast.
     """
-    with _no_garbage_collection():
+    with no_collection():
         return _assign_layouts(module, backend, order)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """The pass makes hundreds of thousands of objects and no cycles worth collecting; looking for them takes a third of it."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def _assign_layouts(module: Module, backend: Backend, order: ComputationOrder) -> LayoutAssignmentResult:
