@@ -9,7 +9,6 @@ errors included, to the token by token reader here. Both give the same module.
 
 from __future__ import annotations
 
-
 from attrs import frozen
 
 from layoutsim.errors import ParseError, ShapeError

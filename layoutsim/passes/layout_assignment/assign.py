@@ -6,7 +6,6 @@ loops, branches and calls agree with their computations. Only the constraints of
 
 from __future__ import annotations
 
-
 from layoutsim.errors import LayoutError
 from layoutsim.garbage import no_collection
 from layoutsim.ir import Computation, Instruction, Module, Opcode, ShapeIndex, default_layout
