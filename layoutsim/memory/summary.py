@@ -5,10 +5,11 @@
    preallocated temporaries are temporary, tuple tables included.
 2. *Peak*: the largest value in each allocation of a parameter, constant or output counts from beginning to end; the events of
    the heaps come on top. Alignment gaps, tuple tables and thread-local values do not count.
-3. *Lower bound*: allocations that are no temporaries, tuple tables, and of each heap the most bytes alive at once, where values
-   that share a place count once: no packing of the same events is smaller.
-4. *Fragmentation*: what is lost above the lower bound, to gaps between values and to alignment. XLA's own number for it counts
-   values that share twice while both are alive, and so can be smaller than this, even negative.
+3. *Lower bound*: the same static part plus the most bytes of packed buffers that are alive between two instructions. No packing
+   of these live ranges needs less.
+4. *Fragmentation*: what temporaries take above tuple tables and the bytes of packed values alive at once, be it gaps between
+   values or alignment. XLA's own number leaves the alignment of tables out and counts values that share twice while both
+   are alive, so that it can be negative.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from layoutsim.analysis.values import Value
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.shape import Shape, TupleShape
 from layoutsim.memory.buffers import Allocation, BufferAssignment
-from layoutsim.memory.heaps import live_peak
-from layoutsim.memory.simulator import EventKind, HeapEvents
+from layoutsim.memory.simulator import EventKind, HeapEvents, buffer_size
 
 
 @frozen(eq=False)
@@ -49,7 +49,7 @@ class MemorySummary:
     total_bytes: int
     argument_bytes: int
     output_bytes: int
-    alias_bytes: int
+    aliased_bytes: int
     temp_bytes: int
     constant_bytes: int
     thread_local_bytes: int
@@ -58,6 +58,10 @@ class MemorySummary:
     fragmentation_bytes: int
     xla_fragmentation_bytes: int
 
+    def to_json(self) -> dict[str, int]:
+        """By name."""
+        return asdict(self)
+
 
 def summarize(assignment: BufferAssignment) -> MemorySummary:
     """The numbers of an assignment."""
@@ -65,18 +69,18 @@ def summarize(assignment: BufferAssignment) -> MemorySummary:
     def bytes_of(is_counted: Callable[[Allocation], bool]) -> int:
         return sum(allocation.size for allocation in assignment.allocations if is_counted(allocation))
 
-    lower_bound = live_bytes_bound(assignment)
+    peak, static = find_peak(assignment).bytes, _bytes(_static_values(assignment), assignment.profile.size)
     return MemorySummary(
         total_bytes=assignment.total_bytes,
         argument_bytes=bytes_of(lambda a: a.parameter is not None),
         output_bytes=bytes_of(lambda a: a.is_live_out),
-        alias_bytes=bytes_of(lambda a: a.parameter is not None and a.parameter.is_donated),
+        aliased_bytes=bytes_of(lambda a: a.parameter is not None and a.parameter.is_donated),
         temp_bytes=assignment.temp_bytes,
         constant_bytes=bytes_of(lambda a: a.is_constant),
         thread_local_bytes=bytes_of(lambda a: a.is_thread_local),
-        peak_bytes=find_peak(assignment).bytes,
-        lower_bound_bytes=lower_bound,
-        fragmentation_bytes=assignment.total_bytes - lower_bound,
+        peak_bytes=peak,
+        lower_bound_bytes=static + most_live_bytes(assignment),
+        fragmentation_bytes=assignment.temp_bytes - _table_bytes(assignment) - (peak - static),
         xla_fragmentation_bytes=assignment.temp_fragmentation_bytes,
     )
 
@@ -84,7 +88,7 @@ def summarize(assignment: BufferAssignment) -> MemorySummary:
 def find_peak(assignment: BufferAssignment) -> Peak:
     """The peak; rule (2)."""
     size = assignment.profile.size
-    static = [value for value in (_largest_value(a, size) for a in _static(assignment)) if value is not None]
+    static = _static_values(assignment)
     changes = list(_changes(assignment, static))
     totals = list(accumulate((sign * size(root.shape) for _, root, sign in changes), initial=_bytes(static, size)))
     moment = totals.index(max(totals))
@@ -102,13 +106,11 @@ def _bytes(values: list[Value], size: Callable[[Shape], int]) -> int:
     return sum(size(value.shape) for value in values)
 
 
-def _static(assignment: BufferAssignment) -> list[Allocation]:
-    return [a for a in assignment.allocations if not a.is_thread_local and not a.is_temp]
-
-
-def _largest_value(allocation: Allocation, size: Callable[[Shape], int]) -> Value | None:
-    """The first of the largest values in an allocation, by id."""
-    return min(allocation.places, key=lambda value: (-size(value.shape), value.id), default=None)
+def _static_values(assignment: BufferAssignment) -> list[Value]:
+    """The first of the largest values, by id, of each allocation that is held for the whole run."""
+    size = assignment.profile.size
+    static = [a for a in assignment.allocations if not a.is_thread_local and not a.is_temp and a.places]
+    return [min(a.places, key=lambda value: (-size(value.shape), value.id)) for a in static]
 
 
 def _changes(assignment: BufferAssignment, static: list[Value]) -> Iterator[tuple[Value, Value, int]]:
@@ -149,16 +151,23 @@ def _root(underlying: dict[Value, Value], value: Value) -> Value:
     return value
 
 
-def live_bytes_bound(assignment: BufferAssignment) -> int:
-    """The lower bound; rule (3)."""
-    fixed = sum(allocation.size for allocation in assignment.allocations if not allocation.is_temp)
-    tables = sum(size for allocation in assignment.allocations for size in _table_sizes(assignment, allocation))
-    return fixed + tables + sum(live_peak(heap.problem) for heap in _heaps(assignment))
+def most_live_bytes(assignment: BufferAssignment) -> int:
+    """The most bytes of packed buffers alive between two instructions; rule (3). The values of one buffer abut."""
+    deltas: dict[int, int] = defaultdict(int)
+    packed = dict.fromkeys(event.value for heap in _heaps(assignment) for event in heap.events)
+    for value in packed:
+        live = assignment.ranges[value]
+        bytes_ = buffer_size(assignment.aliases.buffer_of(value), assignment.profile.size)
+        deltas[live.start] += bytes_
+        deltas[live.end] -= bytes_
+    return max(accumulate(deltas[time] for time in sorted(deltas)), default=0)
 
 
-def _table_sizes(assignment: BufferAssignment, allocation: Allocation) -> Iterator[int]:
-    """Sizes of the buffers of tuple tables in an allocation of temporaries."""
-    if allocation.is_temp:
+def _table_bytes(assignment: BufferAssignment) -> int:
+    """Bytes of the tuple tables among the temporaries."""
+    total = 0
+    for allocation in (a for a in assignment.allocations if a.is_temp):
         tuples = [value for value in allocation.places if isinstance(value.shape, TupleShape)]
         for buffer in dict.fromkeys(assignment.aliases.buffer_of(value) for value in tuples):
-            yield allocation.places[buffer.values[0]][1]
+            total += allocation.places[buffer.values[0]][1]
+    return total
