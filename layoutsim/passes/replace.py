@@ -9,6 +9,8 @@ Then the old instruction is removed, and so are its operands that nobody uses an
 
 from __future__ import annotations
 
+from collections import deque
+
 from attrs import evolve
 
 from layoutsim.analysis.side_effects import has_side_effect
@@ -60,12 +62,13 @@ def _target(instruction: Instruction) -> str:
 def remove_with_unused_operands(instruction: Instruction) -> int:
     """Remove an instruction that nobody uses and, from there up, everything that only it used; how many were removed.
 
-    Parameters, side effects and instructions with control edges stay.
+    Parameters, side effects and instructions with control edges stay. First come, first removed: the order in which users go
+    is the order of those that stay.
     """
     removed = 0
-    pending = [instruction]
+    pending = deque([instruction])
     while pending:
-        current = pending.pop()
+        current = pending.popleft()
         computation = current.parent
         if computation is None or current.user_count or current.is_root:
             continue
