@@ -184,8 +184,9 @@ def _pad(site: Site) -> Shape:
     operand, value, padding = site.array(0), site.scalar(1), site.payload_as(PadPayload)
     if not same_type_up_to_precision(operand.element_type, value.element_type):
         site.fail(f"operand 1 has shape {value}, expected element type {operand.element_type} (same as operand 0)")
-    if len(padding.low) != operand.rank:
-        site.fail(f"pads {len(padding.low)} dimensions, expected {operand.rank}, the rank of operand 0")
+    if not len(padding.low) == len(padding.high) == len(padding.interior) == operand.rank:
+        counts = f"{len(padding.low)} low, {len(padding.high)} high and {len(padding.interior)} interior"
+        site.fail(f"has {counts} padding numbers, expected {operand.rank} of each, the rank of operand 0")
     if any(interior < 0 for interior in padding.interior):
         site.fail(f"has interior padding {padding.interior}, expected no negative number")
     sizes: list[int] = []

@@ -218,6 +218,8 @@ def reshape_is_bitcast(source: ArrayShape, target: ArrayShape) -> bool:
     Both shapes fall into groups of neighbouring dimensions of equal size. The elements stay where each group is contiguous and
     row-major on both sides, and the groups lie in memory in the same order. Dimensions of size 1 do not matter.
     """
+    if source.element_count != target.element_count or source.layout is None or target.layout is None:
+        return False
     if source.element_count == 0:
         return True
     orders = [

@@ -5,7 +5,7 @@ import pytest
 from layoutsim.errors import ShapeError
 from layoutsim.infer import CAN_INFER, RULES, infer_shape
 from layoutsim.ir import ElementType, Opcode, array_shape
-from layoutsim.ir.payloads import DimensionsPayload
+from layoutsim.ir.payloads import DimensionsPayload, PadPayload
 
 F32_2_3 = array_shape(ElementType.F32, (2, 3))
 
@@ -53,3 +53,8 @@ def test_an_open_shape_must_be_stated() -> None:
 def test_a_broadcast_needs_its_shape_although_xla_guesses_one() -> None:
     with pytest.raises(ShapeError, match="must be stated"):
         infer_shape(Opcode.BROADCAST, [F32_2_3], DimensionsPayload((0, 1)))
+
+
+def test_a_padding_of_another_rank_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"^pad: has 2 low, 1 high and 2 interior padding numbers, expected 2 of each"):
+        infer_shape(Opcode.PAD, [F32_2_3, array_shape(ElementType.F32, ())], PadPayload((0, 0), (0,), (0, 0)))
