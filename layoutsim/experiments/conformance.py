@@ -22,6 +22,7 @@ from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
 from layoutsim.load import AFTER_LAYOUT, BEFORE_LAYOUT, SCHEDULED, load
 from layoutsim.memory.assignment import assign_buffers
+from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
 from layoutsim.memory.reported import assignment_report
 from layoutsim.passes import Pipeline
@@ -134,8 +135,9 @@ def check_layout(folder: Path, pipeline: Pipeline) -> LayoutComparison:
 
 def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
     """Buffer assignment on ``final``, compared with the report."""
-    assignment = assign_buffers(_module(folder, SCHEDULED), profile_of(pipeline))
-    return compare_assignments(assignment_report(assignment), _report(folder))
+    module, theirs = _module(folder, SCHEDULED), _report(folder)
+    assignment = assign_buffers(module, profile_of(pipeline), order=numbering_of(theirs, module))
+    return compare_assignments(assignment_report(assignment), theirs)
 
 
 def check_pipeline(folder: Path, pipeline: Pipeline) -> PipelineComparison:

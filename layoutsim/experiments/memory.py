@@ -13,6 +13,7 @@ from layoutsim.ir.module import Module
 from layoutsim.ir.shape import byte_size, index_text, shape_text
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import Allocation, BufferAssignment
+from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
 from layoutsim.memory.summary import MemorySummary, find_peak, summarize
@@ -116,7 +117,8 @@ def view_memory(module: Module, preset: str, reference: AssignmentReport | None 
     Raises:
         UnsupportedError: the module is not scheduled, or its call graph is not flat.
     """
-    assignment = assign_buffers(module, profile_of(resolve_preset(preset)))
+    order = None if reference is None else numbering_of(reference, module)
+    assignment = assign_buffers(module, profile_of(resolve_preset(preset)), order=order)
     comparison = compare_assignments(assignment_report(assignment), reference) if reference is not None else None
     return MemoryView(module, assignment, comparison)
 

@@ -13,7 +13,7 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import BufferAssignment
-from layoutsim.memory.profile import CPU, GPU, MemoryProfile
+from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, MemoryProfile
 from layoutsim.memory.summary import MemorySummary, summarize
 from layoutsim.passes import Pass, Pipeline, PipelineResult
 from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
@@ -192,7 +192,9 @@ def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
 
 def profile_of(pipeline: Pipeline) -> MemoryProfile:
     """The memory side of the backend that the pipeline's layout assignment is for."""
-    return CPU if _backend(pipeline) is BackendName.CPU else GPU
+    if _backend(pipeline) is BackendName.CPU:
+        return CPU
+    return GPU_0_6_1 if pipeline.name == "xla-gpu-0.6.1" else GPU
 
 
 def _backend(pipeline: Pipeline) -> BackendName:

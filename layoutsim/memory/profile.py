@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.alias_rules import CPU_RULES, NVIDIA_RULES, AliasRules
@@ -142,6 +142,9 @@ class MemoryProfile:
 
 GPU = MemoryProfile("gpu", NVIDIA_RULES, alignment=256, colors=colors_on_gpu, may_use=gpu_may_use)
 """XLA for NVIDIA GPUs."""
+
+GPU_0_6_1 = evolve(GPU, name="gpu-0.6.1", alignment=128)
+"""XLA for NVIDIA GPUs up to jaxlib 0.6.1, which aligns to 128 bytes."""
 
 CPU = MemoryProfile("cpu", CPU_RULES, alignment=64)
 """XLA for CPUs, as in the jaxlib wheels."""
