@@ -40,6 +40,7 @@ class Body:
 
     def apply(self, *arguments: Array) -> tuple[Array, ...]:
         """The results for every element, as many as the body's root has."""
+        arguments = tuple(map(np.asarray, arguments))  # a row of a vector is a numpy scalar
         if self._is_pointwise:
             root = self.runner.run(self.computation, arguments)
             sizes = np.broadcast_shapes(*(argument.shape for argument in arguments))

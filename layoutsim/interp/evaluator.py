@@ -408,9 +408,9 @@ class Interpreter:
             if distribution == "rng_normal":
                 drawn = self._random.normal(float(first), float(second), shape.dimensions)
             elif shape.element_type.is_integral:
-                drawn = self._random.integers(int(first), int(second), shape.dimensions)
+                drawn = self._random.integers(int(first), max(int(first) + 1, int(second)), shape.dimensions)
             else:
-                drawn = self._random.uniform(float(first), float(second), shape.dimensions)
+                drawn = float(first) + (float(second) - float(first)) * self._random.random(shape.dimensions)
             out.append(
                 finish(np.asarray(drawn) >= 0.5 if shape.element_type.is_pred else np.asarray(drawn), shape.element_type)
             )

@@ -43,7 +43,7 @@ def dot_general(left: Array, right: Array, payload: DotPayload) -> Array:
     a = a.reshape(*batch, math.prod(rows), inner)
     b = b.reshape(*batch, inner, math.prod(columns))
     with np.errstate(all="ignore"):
-        return np.matmul(a, b).reshape(*batch, *rows, *columns)
+        return np.matmul(a, b).reshape((*batch, *rows, *columns))
 
 
 def _free(rank: int, batch: Ints, contracting: Ints) -> list[int]:

@@ -123,8 +123,11 @@ def _imag(call: Call) -> Value:
 
 @kernel("popcnt")
 def _popcnt(call: Call) -> Value:
-    bits = _bits(call)
-    return sum(((bits >> i) & 1 for i in range(1, _width(call))), bits & 1).astype(call.array(0).dtype)
+    """Set bits of what is stored: XLA counts the sign bits above a negative ``s4`` too."""
+    x = call.array(0)
+    bits = x.view(f"u{x.dtype.itemsize}")
+    count = sum(((bits >> i) & 1 for i in range(1, 8 * x.dtype.itemsize)), bits & 1)
+    return finish(count.astype(x.dtype), call.element_type)
 
 
 @kernel("count-leading-zeros")
@@ -282,15 +285,19 @@ def _power(call: Call) -> Value:
 
 
 def _integer_power(base: Array, exponent: Array) -> Array:
-    """Repeated squaring that wraps; a negative exponent gives 1 for base 1 and 0 otherwise."""
+    """Six squarings that wrap, as XLA emits them: only the exponent's low six bits count.
+
+    An exponent with its sign bit set (unsigned ones too) gives 1 for base 1, 1 or -1 for base -1, and 0 otherwise.
+    """
     base, left = np.broadcast_arrays(base, exponent)
     factor, result = base.copy(), np.ones_like(base)
-    left = np.where(left < 0, np.zeros((), left.dtype), left)
-    while left.any():
+    for _ in range(6):
         result = np.where(left & 1, result * factor, result)
         factor = factor * factor
         left = left >> 1
-    return np.where(exponent < 0, (base == 1).astype(base.dtype), result)
+    signed = exponent.view(f"i{exponent.dtype.itemsize}")
+    minus_one = (base == -1) * np.where(exponent & 1, -1, 1) if base.dtype.kind == "i" else 0
+    return np.where(signed < 0, ((base == 1) + minus_one).astype(base.dtype), result)
 
 
 @kernel("atan2")

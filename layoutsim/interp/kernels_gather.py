@@ -55,7 +55,7 @@ def _places(starts: Array, sizes: tuple[int, ...]) -> tuple[Array, ...]:
     batch_rank, rank = starts.ndim - 1, len(sizes)
     out: list[Array] = []
     for dimension, size in enumerate(sizes):
-        base = starts[..., dimension].reshape(*starts.shape[:-1], *[1] * rank)
+        base = starts[..., dimension].reshape((*starts.shape[:-1], *[1] * rank))
         offset = np.arange(size).reshape([1] * batch_rank + [-1 if d == dimension else 1 for d in range(rank)])
         out.append(base + offset)
     return tuple(out)
@@ -117,7 +117,7 @@ def _to_batch_and_window(update: Array, window_dims: tuple[int, ...], dropped: s
     batch = [d for d in range(update.ndim) if d not in window_dims]
     x = update.transpose([*batch, *window_dims])
     sizes = iter(x.shape[len(batch) :])
-    return x.reshape(*x.shape[: len(batch)], *[1 if d in dropped else next(sizes) for d in range(rank)])
+    return x.reshape((*x.shape[: len(batch)], *(1 if d in dropped else next(sizes) for d in range(rank))))
 
 
 _AT = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "and": np.bitwise_and}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from layoutsim.interp.registry import Call, kernel
@@ -40,7 +42,7 @@ def _cholesky(call: Call) -> Value:
     half = np.tril(x) if lower else np.conj(np.swapaxes(np.triu(x), -1, -2))
     strict = np.tril(half, -1)
     symmetric = half + np.conj(np.swapaxes(strict, -1, -2))
-    flat = symmetric.reshape(-1, *x.shape[-2:])
+    flat = symmetric.reshape((math.prod(x.shape[:-2]), *x.shape[-2:]))
     factors = np.array([_factor(matrix) for matrix in flat]).reshape(x.shape) if flat.size else x
     return finish(factors if lower else np.conj(np.swapaxes(factors, -1, -2)), call.element_type)
 

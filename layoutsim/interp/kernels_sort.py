@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ def _sort(call: Call) -> Value:
     """All operands permuted by one stable order along the dimension."""
     axis = call.instruction.payload_as(SortPayload).dimension
     moved = [np.moveaxis(x, axis, -1) for x in call.arrays]
-    lines = [x.reshape(-1, x.shape[-1]) for x in moved]
+    lines = [x.reshape(math.prod(x.shape[:-1]), x.shape[-1]) for x in moved]
     order = _order(call, lines)
     results = tuple(
         np.moveaxis(np.take_along_axis(line, order, axis=-1).reshape(x.shape), -1, axis)

@@ -160,7 +160,7 @@ def _tiled(slots: Array, tile: tuple[int, ...]) -> Array:
     counts = [-(-size // t) for size, t in zip(slots.shape[kept:], tile, strict=True)]
     padding = [(0, 0)] * kept + [(0, c * t - s) for c, t, s in zip(counts, tile, slots.shape[kept:], strict=True)]
     padded = np.pad(slots, padding, constant_values=PADDING)
-    split = padded.reshape(*padded.shape[:kept], *(n for pair in zip(counts, tile, strict=True) for n in pair))
+    split = padded.reshape((*padded.shape[:kept], *(n for pair in zip(counts, tile, strict=True) for n in pair)))
     outer = [kept + 2 * i for i in range(len(tile))]
     order = [*range(kept), *outer, *(axis + 1 for axis in outer)]
     return split.transpose(order)
