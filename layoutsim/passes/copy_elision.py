@@ -100,9 +100,9 @@ class CopyRemover:
         if source.next is destination:  # (1)
             verdict = _SAME_BUFFER
         elif destination.previous is None:
-            verdict = self._merge_destination(source, destination)
+            verdict = self._merge_destination(copy, source, destination)
         elif source.next is None:
-            verdict = self._merge_source(source, destination)
+            verdict = self._merge_source(copy, source, destination)
         else:
             return _MIDDLE  # (4)
         if verdict.elided:
@@ -111,31 +111,38 @@ class CopyRemover:
 
     # -- rules -----------------------------------------------------------------------------------------------------
 
-    def _merge_destination(self, source: ChainNode, destination: ChainNode) -> Verdict:  # (2)
+    def _merge_destination(self, copy: Instruction, source: ChainNode, destination: ChainNode) -> Verdict:  # (2)
         if destination.next is not None and _scatter_reads(destination.next, source):
             return _SCATTER
         clash = self._first_clash(source, destination.next) or self._first_clash(destination.tail, source.next)
-        verdict = self._with_regions(clash, source, destination, Merge.DESTINATION_INTO_SOURCE)
+        verdict = self._with_regions(clash, copy, source, destination, Merge.DESTINATION_INTO_SOURCE)
         if verdict.elided:
             assert source.head is not destination, f"{destination.value} and {source.value} are in one chain already"
             splice_behind(source, destination, destination.tail)
         return verdict
 
-    def _merge_source(self, source: ChainNode, destination: ChainNode) -> Verdict:  # (3)
+    def _merge_source(self, copy: Instruction, source: ChainNode, destination: ChainNode) -> Verdict:  # (3)
         before, head = destination.previous, source.head
         clash = self._first_clash(before, head) or self._first_clash(source, destination.next)
-        verdict = self._with_regions(clash, source, destination, Merge.SOURCE_INTO_DESTINATION)
+        verdict = self._with_regions(clash, copy, source, destination, Merge.SOURCE_INTO_DESTINATION)
         if verdict.elided:
             assert before is not None
             splice_behind(before, head, source)
         return verdict
 
     def _with_regions(
-        self, clash: tuple[Value, Value] | None, source: ChainNode, destination: ChainNode, merge: Merge
+        self,
+        clash: tuple[Value, Value] | None,
+        copy: Instruction,
+        source: ChainNode,
+        destination: ChainNode,
+        merge: Merge,
     ) -> Verdict:
         if clash is None:
             return _NOTHING_BETWEEN
-        if self._regions is not None and not self._regions(source, destination, merge):
+        # A copy of a broadcast is cheap, and goes when the broadcast is duplicated.
+        is_worth_it = copy.operand(0).opcode is not Opcode.BROADCAST
+        if self._regions is not None and is_worth_it and not self._regions(source, destination, merge):
             return _REGIONS_APART
         return Verdict(False, "live ranges meet", *clash)
 

@@ -113,8 +113,6 @@ class RegionAnalysis:
 
     def __call__(self, source: ChainNode, destination: ChainNode, merge: Merge) -> bool:
         """Whether the chains interfere; if not, the control edges that keep them apart are added."""
-        if source.value.instruction.opcode is Opcode.BROADCAST:
-            return True  # A copy of a broadcast is cheap, and goes when the broadcast is duplicated.
         ours, theirs = _region(source), _region(destination)
         location = _Locations(self._graph, self._sharing, self._ordering)
         of_destination = location.of(theirs, relative_to=ours)

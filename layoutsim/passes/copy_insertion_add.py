@@ -79,7 +79,7 @@ class InterferenceCopies:
     # -- (1) -------------------------------------------------------------------------------------------------------
 
     def _while(self, loop: Instruction) -> None:
-        indices = [index for index, _ in subshapes(loop.shape) if self._changes(loop, index)]
+        indices = {index for index, _ in subshapes(loop.shape) if self._changes(loop, index)}
         if not indices:
             return
         initial, parameter, root = loop.operand(0), loop.body.parameters[0], loop.body.root
@@ -105,7 +105,7 @@ class InterferenceCopies:
     # -- (2) -------------------------------------------------------------------------------------------------------
 
     def _conditional(self, conditional: Instruction) -> None:
-        indices = [index for index, _ in subshapes(conditional.shape) if self._is_phi(conditional, index)]
+        indices = {index for index, _ in subshapes(conditional.shape) if self._is_phi(conditional, index)}
         if not indices:
             return
         for branch in conditional.called_computations:
@@ -140,8 +140,11 @@ class InterferenceCopies:
         entry = self._module.entry
         parameters: dict[int, DeepCopy] = {}
         aliases = self._module.input_output_aliases
+        donated: dict[int, set[ShapeIndex]] = {}
+        for alias in aliases:
+            donated.setdefault(alias.parameter_number, set()).add(alias.parameter_index)
         for parameter in entry.parameters:
-            indices = [a.parameter_index for a in aliases if a.parameter_number == parameter.parameter_number]
+            indices = donated.get(parameter.parameter_number)
             if not indices:
                 continue
             users = parameter.users
@@ -150,7 +153,7 @@ class InterferenceCopies:
                 entry.root = copied.result
             replace_uses_by(parameter, users, copied.result)
             self._explain(copied, f"donated parameter {parameter.name} is overwritten by a result")
-        leaving = deep_copy(entry.root, [a.output_index for a in aliases])
+        leaving = deep_copy(entry.root, {alias.output_index for alias in aliases})
         _order_donated(aliases, parameters, leaving)
         entry.root = leaving.result
         self._explain(leaving, "a result lives in a donated parameter")

@@ -17,6 +17,8 @@ AddCopiesForNonCopyableTransitions; memory spec, 12.1.)
 
 from __future__ import annotations
 
+from functools import cache
+
 from layoutsim.errors import PassError, UnsupportedError
 from layoutsim.ir import BufferShape, Computation, Instruction, Opcode, Shape, subshapes
 from layoutsim.ir.opcode import ASYNC_DONES
@@ -61,6 +63,7 @@ def add_copies_around_buffers(start: Instruction, loop_bodies: frozenset[Computa
     return {} if done is None else _separate_iterations(start, done)  # (3), (4)
 
 
+@cache
 def _has_buffer(shape: Shape) -> bool:
     return any(isinstance(part, BufferShape) for _, part in subshapes(shape))
 

@@ -15,12 +15,12 @@ from attrs import frozen
 from layoutsim.analysis.alias import Aliases
 from layoutsim.analysis.points_to import PointsTo
 from layoutsim.ir import Computation, Instruction, Module
-from layoutsim.ir.traverse import fusion_bodies, post_order
+from layoutsim.ir.traverse import fusion_bodies
 from layoutsim.passes.schedule.breadth_first import breadth_first_order
 from layoutsim.passes.schedule.depth_first import depth_first_order
 from layoutsim.passes.schedule.gpu_postprocess import gpu_postprocess
 from layoutsim.passes.schedule.list_scheduler import list_order
-from layoutsim.passes.schedule.minimum_memory import minimum_memory
+from layoutsim.passes.schedule.minimum_memory import MinimumMemory
 from layoutsim.passes.schedule.sizes import SizeFunction
 
 
@@ -54,7 +54,7 @@ class Schedulers:
         self._aliases = aliases
         self._size_of = size_of
         self._postprocess = postprocess
-        self._points_to: PointsTo | None = None
+        self._memory = MinimumMemory(aliases, size_of)
         fused = fusion_bodies(module)
         self._computations = [c for c in module.computations if c not in fused]
 
@@ -69,7 +69,7 @@ class Schedulers:
         sequences = {computation: order(computation) for computation in self._computations}
         if self._postprocess:
             sequences = {computation: gpu_postprocess(sequence) for computation, sequence in sequences.items()}
-        return Candidate(algorithm, sequences, minimum_memory(self._aliases, sequences, self._size_of))
+        return Candidate(algorithm, sequences, self._memory.peak_bytes(sequences))
 
     def _order(self, algorithm: Algorithm) -> Callable[[Computation], list[Instruction]]:
         match algorithm:
@@ -77,11 +77,12 @@ class Schedulers:
                 points_to = PointsTo(self._module)
                 return lambda computation: list_order(computation, points_to, self._size_of)
             case Algorithm.DEPTH_FIRST:
-                return lambda computation: depth_first_order(computation, self._defined_bytes)
+                dataflow = self._aliases.dataflow
+                return lambda computation: depth_first_order(computation, self._defined_bytes, dataflow.post_order(computation))
             case Algorithm.BREADTH_FIRST:
                 return breadth_first_order
             case Algorithm.POST_ORDER | Algorithm.BEST:
-                return post_order
+                return lambda computation: list(self._aliases.dataflow.post_order(computation))
 
     def _defined_bytes(self, instruction: Instruction) -> int:
         values = {v: None for values in self._aliases.dataflow.value_sets(instruction) for v in values}

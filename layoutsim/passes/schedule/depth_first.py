@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from layoutsim.ir import Computation, Instruction, Opcode
 from layoutsim.ir.traverse import post_order, visitor_order
@@ -21,22 +21,27 @@ _FREE = frozenset({Opcode.PARAMETER, Opcode.CONSTANT})
 _Rank = tuple[int, int, str]
 
 
-def depth_first_order(computation: Computation, defined_bytes: Callable[[Instruction], int]) -> list[Instruction]:
+def depth_first_order(
+    computation: Computation,
+    defined_bytes: Callable[[Instruction], int],
+    operands_first: Sequence[Instruction] | None = None,
+) -> list[Instruction]:
     """The instructions of ``computation``, deepest and most shared history first.
 
     Args:
         computation: any but a fusion's body.
         defined_bytes: bytes of the values that an instruction defines.
+        operands_first: the post-order, where it is known.
     """
-    ranks = _ranks(computation, defined_bytes)
+    ranks = _ranks(operands_first or post_order(computation), defined_bytes)
     return visitor_order(computation, lambda children: sorted(children, key=ranks.__getitem__))  # (1)
 
 
-def _ranks(computation: Computation, defined_bytes: Callable[[Instruction], int]) -> dict[Instruction, _Rank]:
+def _ranks(order: Sequence[Instruction], defined_bytes: Callable[[Instruction], int]) -> dict[Instruction, _Rank]:
     """Sort keys, smallest first."""
     ranks: dict[Instruction, _Rank] = {}
     bytes_so_far = 0
-    for instruction in post_order(computation):
+    for instruction in order:
         if instruction.opcode in _FREE:  # (5)
             ranks[instruction] = (0, 0, instruction.name)
             continue
@@ -45,5 +50,5 @@ def _ranks(computation: Computation, defined_bytes: Callable[[Instruction], int]
         operands = [ranks[o] for o in dict.fromkeys(instruction.operands)]
         extra = max(instruction.user_count - 1, 0) - sum(rank[0] for rank in operands)  # (2)
         total = own - sum(rank[1] for rank in operands)  # (3)
-        ranks[instruction] = (-min(extra, computation.instruction_count), -min(total, bytes_so_far), instruction.name)  # (4)
+        ranks[instruction] = (-min(extra, len(order)), -min(total, bytes_so_far), instruction.name)  # (4)
     return ranks

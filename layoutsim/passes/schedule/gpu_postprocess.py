@@ -17,10 +17,13 @@ from layoutsim.passes.async_collectives import is_collective_done, is_collective
 
 _EARLY = frozenset({Opcode.ALL_GATHER_START, Opcode.ALL_REDUCE_START, Opcode.COLLECTIVE_PERMUTE_START, Opcode.ASYNC_START})
 _LATE = frozenset({Opcode.ALL_GATHER_DONE, Opcode.ALL_REDUCE_DONE, Opcode.COLLECTIVE_PERMUTE_DONE, Opcode.ASYNC_DONE})
+_MOVABLE = _EARLY | _LATE | {Opcode.CUSTOM_CALL, Opcode.SEND, Opcode.RECV, Opcode.SEND_DONE, Opcode.RECV_DONE}
 
 
 def gpu_postprocess(order: Sequence[Instruction]) -> list[Instruction]:
     """``order`` with synchronous collectives closed up and asynchronous pairs moved apart."""
+    if not any(instruction.opcode in _MOVABLE for instruction in order):
+        return list(order)
     return _late(_early(_synchronous(order)))
 
 

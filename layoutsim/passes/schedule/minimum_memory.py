@@ -20,64 +20,77 @@ from layoutsim.analysis.values import Value
 from layoutsim.ir import Opcode, Shape
 
 
-def minimum_memory(aliases: Aliases, sequences: Sequences, size_of: Callable[[Shape], int]) -> int:
-    """Bytes at the peak of a schedule of the whole module.
+class MinimumMemory:
+    """Measures schedules of one module.
 
     Args:
         aliases: buffers of the module as it stands.
-        sequences: a sequence for every computation outside fusions.
         size_of: bytes of a buffer by its shape.
     """
-    return _Replay(aliases, LiveRanges(aliases, sequences), size_of).peak()
+
+    def __init__(self, aliases: Aliases, size_of: Callable[[Shape], int]) -> None:
+        self._aliases = aliases
+        self._size: dict[Value, int] = {}
+        self._shared: set[Value] = set()
+        for buffer in aliases.buffers:
+            if len(buffer.values) > 1:
+                self._shared.update(buffer.values)
+                size = max(size_of(value.shape) for value in buffer.values)
+                self._size |= dict.fromkeys(buffer.values, size)
+            else:
+                (value,) = buffer.values
+                self._size[value] = size_of(value.shape)
+
+    def peak_bytes(self, sequences: Sequences) -> int:
+        """Bytes at the peak.
+
+        Args:
+            sequences: a sequence for every computation outside fusions.
+        """
+        live = LiveRanges(self._aliases, sequences)
+        return _Replay(self._aliases, live, dict(self._size), self._shared).peak()
 
 
 class _Replay:
-    def __init__(self, aliases: Aliases, live: LiveRanges, size_of: Callable[[Shape], int]) -> None:
+    def __init__(self, aliases: Aliases, live: LiveRanges, size: dict[Value, int], shared: set[Value]) -> None:
         self._aliases = aliases
-        self._live = live
-        self._size = _buffer_sizes(aliases, size_of)
-        self._shared = {v for b in aliases.buffers if len(b.values) > 1 for v in b.values}
-        chosen = [v for v in live.ranges if v.instruction.opcode is not Opcode.CONSTANT]
-        chosen.sort(key=lambda v: (live.ranges[v].start, live.ranges[v].end, v.id))
+        self._size = size
+        self._shared = shared
+        ranges = live.ranges
+        chosen = [v for v in ranges if v.instruction.opcode is not Opcode.CONSTANT]  # by id
+        chosen.sort(key=lambda v: ranges[v].end)
+        chosen.sort(key=lambda v: ranges[v].start)
         self._defined: list[list[Value]] = [[] for _ in range(live.end + 1)]
         self._freed: list[dict[Value, None]] = [{} for _ in range(live.end + 1)]
         for value in chosen:
-            self._defined[live.ranges[value].start].append(value)
-            self._freed[live.ranges[value].end][value] = None
+            self._defined[ranges[value].start].append(value)
+            self._freed[ranges[value].end][value] = None
 
     def peak(self) -> int:
         total = peak = 0
-        size = self._size
-        for time, defined in enumerate(self._defined):
+        size, shared = self._size, self._shared
+        for defined, freed in zip(self._defined, self._freed, strict=True):
             for value in defined:
-                if value not in self._shared:  # (1)
-                    total -= self._take_over_operand(value, time)
+                if value not in shared:  # (1)
+                    total -= self._take_over_operand(value, freed)
                 total += size[value]
                 peak = max(peak, total)
-            for value in self._freed[time]:  # (3)
+            for value in freed:  # (3)
                 total -= size[value]
         return peak
 
-    def _take_over_operand(self, value: Value, time: int) -> int:  # (2)
+    def _take_over_operand(self, value: Value, freed: dict[Value, None]) -> int:  # (2)
         """Bytes of the operand whose place ``value`` takes, or 0."""
-        if value.instruction.opcode is Opcode.COPY:
+        user = value.instruction
+        if not freed or user.opcode is Opcode.COPY:
             return 0
-        freed = self._freed[time]
-        for operand in value.instruction.operands:
+        for operand in user.operands:
             for old in self._aliases.dataflow.value_set(operand):
-                if old not in freed or old in self._shared or old.instruction not in value.instruction.operands:
+                if old not in freed or old in self._shared or old.instruction not in user.operands:
                     continue
-                if self._aliases.sharing.can_share(old.instruction, old.index, value.instruction, value.index):
+                if self._aliases.sharing.can_share(old.instruction, old.index, user, value.index):
                     del freed[old]
                     bytes_freed = self._size[old]
                     self._size[value] = max(self._size[value], bytes_freed)
                     return bytes_freed
         return 0
-
-
-def _buffer_sizes(aliases: Aliases, size_of: Callable[[Shape], int]) -> dict[Value, int]:
-    sizes: dict[Value, int] = {}
-    for buffer in aliases.buffers:
-        size = max(size_of(value.shape) for value in buffer.values)
-        sizes |= dict.fromkeys(buffer.values, size)
-    return sizes
