@@ -17,11 +17,13 @@ in post-order over the computations of the group, callers first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.analysis.liveness import LiveRanges
 from layoutsim.analysis.numbering import visiting_order
+from layoutsim.analysis.ordering import DependencyOrder, ValueOrdering
 from layoutsim.analysis.values import Value, value_id
 from layoutsim.errors import UnsupportedError
 from layoutsim.ir.computation import Computation
@@ -36,16 +38,31 @@ from layoutsim.memory.cross_color import place_in_other_colors, sorted_colors
 from layoutsim.memory.peak import peak_values_of
 from layoutsim.memory.profile import MemoryProfile
 from layoutsim.memory.reach import Reach, split_computations
-from layoutsim.memory.reuse import Reuse
+from layoutsim.memory.reuse import Reuse, Tenancy, TenancyByDependency, TenancyByRanges
 from layoutsim.memory.simulator import buffer_size, simulate_heap
 
 
-def assign_buffers(module: Module, profile: MemoryProfile, *, order: Sequence[Computation] | None = None) -> BufferAssignment:
-    """XLA's buffer assignment of a scheduled module.
+class OrderingKind(Enum):
+    """What orders the instructions of a computation."""
+
+    SCHEDULE = "schedule"
+    DEPENDENCY = "dependency"
+
+
+def assign_buffers(
+    module: Module,
+    profile: MemoryProfile,
+    *,
+    ordering: OrderingKind = OrderingKind.SCHEDULE,
+    order: Sequence[Computation] | None = None,
+) -> BufferAssignment:
+    """XLA's buffer assignment.
 
     Args:
-        module: scheduled, with a flattened call graph.
+        module: with a flattened call graph.
         profile: the backend.
+        ordering: what decides which values are live together. XLA orders by schedule, except where commands may run
+            concurrently. Without a schedule nothing is packed; temporaries only join allocations that are free for them.
         order: computations in the order that numbers values; ties of the heap depend on it. See
             :func:`~layoutsim.analysis.numbering.numbering_order` for the default.
 
@@ -53,25 +70,26 @@ def assign_buffers(module: Module, profile: MemoryProfile, *, order: Sequence[Co
         UnsupportedError: a computation that needs one has no schedule, or the call graph is not flattened.
     """
     aliases = Aliases(Dataflow(module, order=order), profile.rules)
-    ranges = LiveRanges(aliases)
     reach = split_computations(module)
+    if ordering is OrderingKind.DEPENDENCY:
+        return _Assigner(profile, aliases, None, reach).run()
     missing = [c.name for c in reach.global_ if module.schedule is None or c not in module.schedule]
     if missing:
         raise UnsupportedError(f"computation {missing[0]} is not scheduled")
-    return _Assigner(profile, aliases, ranges, reach).run()
+    return _Assigner(profile, aliases, LiveRanges(aliases), reach).run()
 
 
 class _Assigner:
     """The allocations made so far."""
 
-    def __init__(self, profile: MemoryProfile, aliases: Aliases, ranges: LiveRanges, reach: Reach) -> None:
+    def __init__(self, profile: MemoryProfile, aliases: Aliases, ranges: LiveRanges | None, reach: Reach) -> None:
         self._profile = profile
         self._aliases = aliases
         self._dataflow = aliases.dataflow
         self._ranges = ranges
         self._reach = reach
         self._colors = profile.colors(aliases)
-        self._reuse = Reuse(aliases, ranges, self._colors, profile.may_use)
+        self._reuse = Reuse(aliases, self._colors, profile.may_use, self._tenancy())
         self._allocations: list[Allocation] = []
         self._allocation_of: dict[Value, Allocation] = {}
         self._waiting: list[AliasedValues] = []
@@ -90,6 +108,12 @@ class _Assigner:
         return BufferAssignment(
             self._profile, self._aliases, self._ranges, self._colors, tuple(allocations), self._temp_fragmentation
         )
+
+    def _tenancy(self) -> Tenancy:
+        if self._ranges is not None:
+            return TenancyByRanges(self._aliases, self._ranges)
+        order = DependencyOrder(self._aliases.module)
+        return TenancyByDependency(ValueOrdering(self._dataflow, self._aliases.sharing, order))
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -115,7 +139,7 @@ class _Assigner:
     def _assign_global(self, buffer: AliasedValues) -> None:
         if self._assign_special(buffer, is_thread_local=False) or self._join(buffer):
             return
-        if buffer in self._aliases.live_out:
+        if buffer in self._aliases.live_out or self._ranges is None:
             self._reuse.open(self._allocate(buffer))
         else:
             self._waiting.append(buffer)
@@ -200,7 +224,7 @@ class _Assigner:
 
     def _place_across_colors(self, buffers: list[AliasedValues], color: int) -> list[AliasedValues]:
         targets = [a for a in self._allocations if a.is_temp and a.color != color and self._profile.may_use(color, a.color)]
-        if not targets:
+        if not targets or self._ranges is None:
             return buffers
         placed = place_in_other_colors(buffers, self._sizes, targets, self._aliases, self._ranges, self._profile.alignment)
         for buffer, (allocation, offset) in placed.items():
@@ -211,6 +235,7 @@ class _Assigner:
 
     def _pack(self, values: list[Value], color: int) -> None:
         """Step (3) for one colour."""
+        assert self._ranges is not None, "only scheduled temporaries are packed"
         profile = self._profile
         run = simulate_heap(
             self._aliases,

@@ -115,7 +115,7 @@ class BufferAssignment:
     Attributes:
         profile: the backend.
         aliases: values and buffers.
-        ranges: live ranges of the values.
+        live_ranges: live ranges of the values; ``None`` where no schedule orders them.
         colors: memory space of every value.
         allocations: by index.
         temp_fragmentation_bytes: bytes of the heaps above what is alive at once.
@@ -123,10 +123,21 @@ class BufferAssignment:
 
     profile: MemoryProfile
     aliases: Aliases
-    ranges: LiveRanges
+    live_ranges: LiveRanges | None
     colors: Mapping[Value, int]
     allocations: tuple[Allocation, ...]
     temp_fragmentation_bytes: int
+
+    @property
+    def ranges(self) -> LiveRanges:
+        """Live ranges of the values.
+
+        Raises:
+            InputError: buffers were assigned without a schedule.
+        """
+        if self.live_ranges is None:
+            raise InputError("buffers were assigned without a schedule, so there are no live ranges")
+        return self.live_ranges
 
     @property
     def total_bytes(self) -> int:

@@ -10,18 +10,23 @@ All must hold:
 5. a buffer that lives out has the allocation's size exactly.
 
 The values of an allocation are live one after the other. Their ranges are kept in order, so that (3) looks only at neighbours.
+
+Without a schedule there are no ranges; then (3) asks :class:`~layoutsim.analysis.ordering.ValueOrdering`, pair by pair.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
+from typing import Protocol
 
 from attrs import define, field
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.liveness import LiveRange, LiveRanges
+from layoutsim.analysis.ordering import ValueOrdering
 from layoutsim.analysis.values import Value
 from layoutsim.ir.opcode import Opcode
 from layoutsim.memory.buffers import Allocation
@@ -68,57 +73,115 @@ class Interference:
         return self._sharing.can_share(last, index, user, later.index)
 
 
-class Reuse:
-    """Rules (1) to (5) over the allocations that buffers may join.
+class Tenancy(Protocol):
+    """How rule (3) is decided."""
 
-    There may be hundreds of those and tens of thousands of buffers. ``Occupancy`` names the allocations that are taken for
-    more than an instant during a buffer's life; only the others are looked at.
-    """
-
-    def __init__(
-        self,
-        aliases: Aliases,
-        ranges: LiveRanges,
-        colors: Mapping[Value, int],
-        may_use: Callable[[int, int], bool],
-    ) -> None:
-        self._aliases = aliases
-        self._ranges = ranges
-        self._colors = colors
-        self._may_use = may_use
-        self._interference = Interference(aliases, ranges)
-        self._tenants: dict[Allocation, _Tenants] = {}
-        self._open: list[Allocation] = []
-        self._number_of: dict[Allocation, int] = {}
-        self._occupancy = Occupancy(ranges.end + 1)
-
-    def open(self, allocation: Allocation) -> None:
-        """Let later buffers try to join ``allocation``."""
-        self._number_of[allocation] = len(self._open)
-        self._open.append(allocation)
-        for start, end, _, _ in self._tenants_of(allocation).entries:
-            self._occupancy.add(self._number_of[allocation], start, end)
+    def open(self, number: int, allocation: Allocation) -> None:
+        """An allocation that buffers may join, under this number."""
+        ...
 
     def add(self, allocation: Allocation, value: Value) -> None:
-        """Take note of a value that is now in ``allocation``."""
+        """A value is now in an allocation, open or not."""
+        ...
+
+    def taken(self, buffer: AliasedValues) -> int:
+        """Numbers of open allocations that the buffer is sure to get in the way of, as bits."""
+        ...
+
+    def interferes(self, value: Value, allocation: Allocation) -> bool:
+        """Whether a value in the allocation is live together with ``value``."""
+        ...
+
+
+class TenancyByRanges:
+    """Live ranges decide.
+
+    There may be hundreds of open allocations and tens of thousands of buffers. ``Occupancy`` names the allocations that are
+    taken for more than an instant during a buffer's life; only the others are looked at.
+    """
+
+    def __init__(self, aliases: Aliases, ranges: LiveRanges) -> None:
+        self._ranges = ranges
+        self._interference = Interference(aliases, ranges)
+        self._tenants: dict[Allocation, _Tenants] = defaultdict(_Tenants)
+        self._occupancy = Occupancy(ranges.end + 1)
+        self._number_of: dict[Allocation, int] = {}
+
+    def open(self, number: int, allocation: Allocation) -> None:
+        self._number_of[allocation] = number
+        for start, end, _, _ in self._tenants[allocation].entries:
+            self._occupancy.add(number, start, end)
+
+    def add(self, allocation: Allocation, value: Value) -> None:
         live = self._ranges.get(value)
         if live is None:
             return
-        insort(self._tenants_of(allocation).entries, (live.start, live.end, value.id, value))
+        insort(self._tenants[allocation].entries, (live.start, live.end, value.id, value))
         if allocation in self._number_of:
             self._occupancy.add(self._number_of[allocation], live.start, live.end)
 
-    def find(self, buffer: AliasedValues, size: int, operands: Iterable[Allocation]) -> Allocation | None:
-        """The first allocation that the buffer may join: of its ``operands``, then of the open ones, the latest first."""
+    def taken(self, buffer: AliasedValues) -> int:
         taken = 0
         for value in buffer.values:
             live = self._ranges[value]
             taken |= self._occupancy.taken(live.start, live.end)
+        return taken
+
+    def interferes(self, value: Value, allocation: Allocation) -> bool:
+        live = self._ranges[value]
+        touching = self._tenants[allocation].touching(live.start, live.end)
+        return any(self._interference.between(value, tenant) for _, _, _, tenant in touching)
+
+
+class TenancyByDependency:
+    """The order of dependencies decides, pair by pair."""
+
+    def __init__(self, ordering: ValueOrdering) -> None:
+        self._ordering = ordering
+
+    def open(self, number: int, allocation: Allocation) -> None:
+        """Nothing to prepare."""
+
+    def add(self, allocation: Allocation, value: Value) -> None:
+        """Nothing to prepare."""
+
+    def taken(self, buffer: AliasedValues) -> int:
+        return 0
+
+    def interferes(self, value: Value, allocation: Allocation) -> bool:
+        return any(self._ordering.may_interfere(tenant, value) for tenant in allocation.places)
+
+
+class Reuse:
+    """Rules (1) to (5) over the allocations that buffers may join."""
+
+    def __init__(
+        self, aliases: Aliases, colors: Mapping[Value, int], may_use: Callable[[int, int], bool], tenancy: Tenancy
+    ) -> None:
+        self._aliases = aliases
+        self._colors = colors
+        self._may_use = may_use
+        self._tenancy = tenancy
+        self._open: list[Allocation] = []
+        self._number_of: dict[Allocation, int] = {}
+
+    def open(self, allocation: Allocation) -> None:
+        """Let later buffers try to join ``allocation``."""
+        self._number_of[allocation] = len(self._open)
+        self._tenancy.open(len(self._open), allocation)
+        self._open.append(allocation)
+
+    def add(self, allocation: Allocation, value: Value) -> None:
+        """Take note of a value that is now in ``allocation``."""
+        self._tenancy.add(allocation, value)
+
+    def find(self, buffer: AliasedValues, size: int, operands: Iterable[Allocation]) -> Allocation | None:
+        """The first allocation that the buffer may join: of its ``operands``, then of the open ones, the latest first."""
+        free = ((1 << len(self._open)) - 1) & ~self._tenancy.taken(buffer)
         for allocation in operands:
             number = self._number_of.get(allocation)
-            if number is not None and not taken >> number & 1 and self.may_join(buffer, size, allocation):
+            if number is not None and free >> number & 1 and self.may_join(buffer, size, allocation):
                 return allocation
-        free = ((1 << len(self._open)) - 1) & ~taken
         candidates = (self._open[number] for number in bits_descending(free))
         return next((allocation for allocation in candidates if self.may_join(buffer, size, allocation)), None)
 
@@ -135,14 +198,9 @@ class Reuse:
 
     def _is_free_for(self, value: Value, allocation: Allocation) -> bool:
         """Rules (3) and (4)."""
-        live = self._ranges[value]
-        for _, _, _, tenant in self._tenants_of(allocation).touching(live.start, live.end):
-            if self._interference.between(value, tenant):
-                return False
+        if self._tenancy.interferes(value, allocation):
+            return False
         if value.instruction.opcode is not Opcode.COPY:
             return True
         sets = self._aliases.dataflow.value_sets(value.instruction.operand(0))
         return not any(source in allocation.places for values in sets for source in values)
-
-    def _tenants_of(self, allocation: Allocation) -> _Tenants:
-        return self._tenants.setdefault(allocation, _Tenants())
