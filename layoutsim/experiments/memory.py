@@ -6,6 +6,7 @@ from functools import cached_property
 
 from attrs import field, frozen
 
+from layoutsim.analysis.source_lines import source_line
 from layoutsim.analysis.values import Value
 from layoutsim.experiments.simulate import memory_rows, profile_of
 from layoutsim.garbage import no_collection
@@ -131,5 +132,5 @@ def _peak_buffer(allocation: Allocation, value: Value) -> PeakBuffer:
         size_bytes=byte_size(value.shape),
         kind=allocation.kind,
         op_name=metadata.op_name,
-        location=metadata.location,
+        location=source_line(value.instruction),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
+from layoutsim.analysis.source_lines import source_line
 from layoutsim.analysis.trip_count import execution_counts
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
@@ -108,6 +109,6 @@ def copy_record(inserted: InsertedCopy, counts: Mapping[Computation, int | None]
         source=inserted.value.name + (index_text(inserted.index) if inserted.index else ""),
         place=inserted.place,
         op_name=metadata.op_name,
-        location=metadata.location,
+        location=source_line(inserted.value),
         instruction=copy,
     )

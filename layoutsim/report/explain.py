@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import field, frozen
 
+from layoutsim.analysis.source_lines import source_line
 from layoutsim.passes.layout_assignment import Reason
 from layoutsim.report.copies import CopyRecord
 from layoutsim.report.units import exact_bytes
@@ -171,6 +172,6 @@ def _step(reason: Reason) -> Step:
         because=reason.rule.text,
         by=reason.by.name,
         round=reason.round,
-        location=metadata.location,
+        location=source_line(reason.by),
         op_name=metadata.op_name,
     )
