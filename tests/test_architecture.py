@@ -16,9 +16,9 @@ LAYERS = [
     {"passes"},
     {"memory"},
     {"interp"},
-    {"report"},
+    {"report", "oracle"},
     {"experiments"},
-    {"oracle", "testing"},
+    {"testing"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from layoutsim.cli.common import add_json, print_json, progress
-from layoutsim.experiments.conformance import Stage, Verdict, check_folder
+from layoutsim.cli.common import add_json, print_json, progress, read_module
+from layoutsim.experiments.conformance import Backend, Stage, Verdict, check_folder, check_live
 
 NAME = "check"
 HELP = "hold layoutsim against what the real compiler did; exit code 1 on any difference"
@@ -15,20 +15,32 @@ _SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="folder with before_layout, after_layout, final, buffer-assignment")
+    parser.add_argument(
+        "path", metavar="DIR", help="folder with before_layout, after_layout, final, buffer-assignment; with --live any module"
+    )
     parser.add_argument("--stage", choices=[stage.value for stage in Stage], default="all", help="what to check (default: all)")
     parser.add_argument("--preset", metavar="P", help="rules to check (default: by the folder's name)")
+    parser.add_argument("--live", action="store_true", help="ask the installed compiler (extra: oracle) what it does with DIR")
+    parser.add_argument("--backend", choices=[b.value for b in Backend], default="gpu", help="compiler for --live")
     add_json(parser)
 
 
 def main(options: argparse.Namespace) -> int:
-    with progress(f"checking {options.folder}"):
-        verdict = check_folder(Path(options.folder), Stage(options.stage), options.preset)
+    verdict = _check(options)
     if options.json:
         print_json(verdict.to_json())
     else:
         _print(verdict)
     return 0 if verdict.agrees else 1
+
+
+def _check(options: argparse.Namespace) -> Verdict:
+    if not options.live:
+        with progress(f"checking {options.path}"):
+            return check_folder(Path(options.path), Stage(options.stage), options.preset)
+    module = read_module(options.path)
+    with progress(f"asking the {options.backend} compiler about {module.name}"):
+        return check_live(module, Backend(options.backend), Stage(options.stage), options.preset)
 
 
 def _print(verdict: Verdict) -> None:

@@ -25,11 +25,20 @@ from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
 from layoutsim.memory.reported import assignment_report
+from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, ask
 from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.compare import LayoutComparison, compare_layouts, instruction_names
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
+from layoutsim.text import parse_module
+
+
+class Backend(StrEnum):
+    """Which real compiler to ask."""
+
+    GPU = "gpu"
+    CPU = "cpu"
 
 
 class Stage(StrEnum):
@@ -103,6 +112,44 @@ def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = No
     )
 
 
+@no_collection()
+def check_live(
+    module: Module, backend: Backend = Backend.GPU, stage: Stage = Stage.LAYOUT, preset: str | None = None
+) -> Verdict:
+    """Ask the installed real compiler what it does with a module, and compare.
+
+    Args:
+        module: as it enters layout assignment; stays as it is.
+        backend: whose compiler.
+        stage: ``layout`` lets the compiler run layout assignment only; ``pipeline`` and ``all`` copy insertion, scheduling and
+            buffer assignment too.
+        preset: the newest of the backend when absent.
+
+    Raises:
+        OracleMissingError: jax (or its CUDA plugin) is not installed.
+        InputError: the compiler refused the module; the message says why.
+    """
+    chosen = preset or _NEWEST[backend]
+    pipeline = resolve_preset(chosen)
+    whole = stage in (Stage.PIPELINE, Stage.ALL)
+    answer = ask(module, backend.value, BARE_PIPELINE if whole else LAYOUT_ASSIGNMENT)
+    if answer.before_layout is None or answer.after_layout is None:
+        raise InputError(f"the compiler did not get through layout assignment: {answer.note or 'no reason given'}")
+    ours = parse_module(answer.before_layout)
+    layout = compare_layout_assignment(ours, parse_module(answer.after_layout), pipeline)
+    if not whole:
+        return Verdict(chosen, layout=layout)
+    if answer.buffer_assignment is None:
+        raise InputError(f"the compiler did not get through buffer assignment: {answer.note or 'no reason given'}")
+    buffers = _run_behind_layouts(ours, pipeline)
+    compared = compare_assignments(buffers, parse_assignment_report(answer.buffer_assignment), names=False)
+    first = "layout" if not layout.agrees else "" if compared.agrees else "buffers"
+    return Verdict(chosen, layout=layout, pipeline=PipelineComparison(compared, first))
+
+
+_NEWEST = {Backend.GPU: "xla-gpu-0.10.2", Backend.CPU: "xla-cpu-0.10.2"}
+
+
 def preset_of_folder(folder: Path) -> str:
     """``xla-gpu-0.6.1`` for a folder called ``gpu-0.6.1`` or ``gpu-0.6.1-bare``; the default preset otherwise."""
     name = f"xla-{folder.resolve().name.removesuffix('-bare')}"
@@ -127,10 +174,14 @@ def _stages(folder: Path, stage: Stage) -> list[Stage]:
 
 def check_layout(folder: Path, pipeline: Pipeline) -> LayoutComparison:
     """The preset's layout assignment, alone, on ``before_layout``; compared with ``after_layout``."""
-    ours, theirs = _module(folder, BEFORE_LAYOUT), _module(folder, AFTER_LAYOUT)
-    names = instruction_names(ours)
-    _layout_assignment(pipeline).run(ours)
-    return compare_layouts(names, ours, theirs)
+    return compare_layout_assignment(_module(folder, BEFORE_LAYOUT), _module(folder, AFTER_LAYOUT), pipeline)
+
+
+def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline) -> LayoutComparison:
+    """Run the pipeline's layout assignment on ``module``, in place, and compare with the compiler's result."""
+    names = instruction_names(module)
+    _layout_assignment(pipeline).run(module)
+    return compare_layouts(names, module, theirs)
 
 
 def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
@@ -143,11 +194,16 @@ def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
 def check_pipeline(folder: Path, pipeline: Pipeline) -> PipelineComparison:
     """Layout assignment and everything behind it on ``before_layout``; allocations compared with the report."""
     module = _module(folder, BEFORE_LAYOUT)
-    position = [p.name for p in pipeline.passes].index(LayoutAssignment.name)
-    Pipeline(pipeline.passes[position:]).run(module)
-    assignment = assign_buffers(module, profile_of(pipeline))
-    buffers = compare_assignments(assignment_report(assignment), _report(folder), names=False)
+    _layout_assignment(pipeline).run(module)
+    buffers = compare_assignments(_run_behind_layouts(module, pipeline), _report(folder), names=False)
     return PipelineComparison(buffers, "" if buffers.agrees else _first_difference(folder, pipeline))
+
+
+def _run_behind_layouts(module: Module, pipeline: Pipeline) -> AssignmentReport:
+    """Run the passes behind layout assignment, assign buffers and report them."""
+    position = [p.name for p in pipeline.passes].index(LayoutAssignment.name)
+    Pipeline(pipeline.passes[position + 1 :]).run(module)
+    return assignment_report(assign_buffers(module, profile_of(pipeline)))
 
 
 def _first_difference(folder: Path, pipeline: Pipeline) -> str:
