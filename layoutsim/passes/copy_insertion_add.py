@@ -100,7 +100,7 @@ class InterferenceCopies:
             return False
         initial = self._dataflow.value_set(loop.operand(0), index)
         final = self._dataflow.value_set(loop, index)
-        return len(initial) > 1 or len(final) > 1 or initial[0] is not final[0]
+        return len(initial) != 1 or initial != final
 
     # -- (2) -------------------------------------------------------------------------------------------------------
 

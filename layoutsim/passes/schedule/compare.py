@@ -43,6 +43,7 @@ class ScheduleComparison:
     Attributes:
         copies: copies that only one of the modules has, as expressions.
         roots: computations whose roots differ.
+        control_edges: edges that only one of the modules has.
         order: first place in each computation at which the orders differ.
         names: instructions that are the same but named differently.
     """
@@ -51,6 +52,7 @@ class ScheduleComparison:
     copies_theirs: int
     copies: tuple[Difference, ...]
     roots: tuple[Difference, ...]
+    control_edges: tuple[Difference, ...]
     order: tuple[Difference, ...]
     names: int
 
@@ -62,12 +64,18 @@ class ScheduleComparison:
     def schedule_equal(self) -> bool:
         return not self.order and not self.roots
 
+    @property
+    def equal(self) -> bool:
+        """Whether the modules agree in everything but the names of added instructions."""
+        return self.copies_equal and self.schedule_equal and not self.control_edges
+
     def __str__(self) -> str:
-        first = next(iter((*self.copies, *self.roots, *self.order)), None)
+        first = next(iter((*self.copies, *self.roots, *self.order, *self.control_edges)), None)
         copies = "equal" if self.copies_equal else f"differ in {len(self.copies)}"
         order = "equal" if self.schedule_equal else f"differs in {len(self.order)} computations"
+        edges = "equal" if not self.control_edges else f"differ in {len(self.control_edges)}"
         tail = "" if first is None else f"; first: {first}"
-        return f"copies {copies} ({self.copies_ours}/{self.copies_theirs}), schedule {order}{tail}"
+        return f"copies {copies} ({self.copies_ours}/{self.copies_theirs}), control edges {edges}, schedule {order}{tail}"
 
 
 def compare_schedules(ours: Module, theirs: Module) -> ScheduleComparison:
@@ -82,6 +90,7 @@ def compare_schedules(ours: Module, theirs: Module) -> ScheduleComparison:
         _count_copies(theirs),
         tuple(difference for a, b in pairs for difference in a.copy_differences(b)),
         tuple(difference for a, b in pairs for difference in a.root_differences(b)),
+        tuple(difference for a, b in pairs for difference in a.edge_differences(b)),
         tuple(difference for a, b in pairs for difference in a.order_differences(b)),
         sum(a.names_differing(b) for a, b in pairs),
     )
@@ -150,9 +159,23 @@ class _Keyed:
     def _copies(self) -> dict[int, Instruction]:
         return {key: i for i, key in self.keys.items() if i.opcode is Opcode.COPY}
 
+    def edge_differences(self, other: _Keyed) -> list[Difference]:
+        mine, theirs = self._edges(), other._edges()
+        only_mine = [Difference(self.name, text, "(none)") for edge, text in mine.items() if edge not in theirs]
+        return only_mine + [Difference(self.name, "(none)", text) for edge, text in theirs.items() if edge not in mine]
+
+    def _edges(self) -> dict[tuple[int, int], str]:
+        return {
+            (self.keys[before], key): f"control edge {before.name} -> {i.name}"
+            for i, key in self.keys.items()
+            for before in i.control_predecessors
+            if before in self.keys
+        }
+
     def root_differences(self, other: _Keyed) -> list[Difference]:
         if self.computation is None or other.computation is None:
-            return [Difference(self.name, *(("(none)" if k.computation is None else "present") for k in (self, other)))]
+            mine, theirs = ("(none)" if keyed.computation is None else "present" for keyed in (self, other))
+            return [Difference(self.name, mine, theirs)]
         mine, theirs = self.computation.root, other.computation.root
         return [] if self.keys.get(mine) == other.keys.get(theirs) else [Difference(self.name, repr(mine), repr(theirs))]
 

@@ -33,13 +33,11 @@ class MinimumMemory:
         self._size: dict[Value, int] = {}
         self._shared: set[Value] = set()
         for buffer in aliases.buffers:
+            size = max(size_of(value.shape) for value in buffer.values)
+            for value in buffer.values:
+                self._size[value] = size
             if len(buffer.values) > 1:
                 self._shared.update(buffer.values)
-                size = max(size_of(value.shape) for value in buffer.values)
-                self._size |= dict.fromkeys(buffer.values, size)
-            else:
-                (value,) = buffer.values
-                self._size[value] = size_of(value.shape)
 
     def peak_bytes(self, sequences: Sequences) -> int:
         """Bytes at the peak.
