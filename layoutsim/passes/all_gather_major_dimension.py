@@ -6,7 +6,7 @@ gather along whatever dimension the input has most major, and let one copy sort 
 
     c = s4[3,7,4]{1,0,2} copy(p)                           g = s4[6,7,4]{2,1,0} all-gather(p), dimensions={0}
     g = s4[3,7,8]{1,0,2} all-gather(c), dimensions={2} =>  b = s4[2,3,7,4]{3,2,1,0} bitcast(g)
-    d = s4[3,7,8]{0,2,1} copy(g)                           d = s4[2,3,7,4]{1,0,3,2} copy(b)
+    d = s4[3,7,8]{0,2,1} copy(g)                           d = s4[2,3,7,4]{1,3,0,2} copy(b)
                                                            e = s4[3,7,8]{0,2,1} bitcast(d)
 
 Runs after layout assignment.
