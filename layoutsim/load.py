@@ -50,6 +50,8 @@ STAGES = (BEFORE_LAYOUT, AFTER_LAYOUT, SCHEDULED, BEFORE_OPTIMIZATIONS)
 MAX_BYTES = 4 << 30
 """Unpacked size from which on a file is refused: no dump is that large, but a malicious archive may be."""
 
+_PART_BYTES = 1 << 24
+
 _KEEP_AUTOMATIC = ParseOptions(keep_module_auto_layouts=True)
 
 _ALIASES = {
@@ -165,14 +167,16 @@ def _decode(data: bytes, path: str) -> str:
 def _unpack(data: bytes, path: str) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
+    unpacked = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            unpacked = stream.read(MAX_BYTES + 1)
+            while part := stream.read(_PART_BYTES):  # a single large read would take its memory at once
+                unpacked += part
+                if len(unpacked) > MAX_BYTES:
+                    raise InputError(f"{path}: more than {MAX_BYTES} bytes when unpacked")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: damaged gzip data: {error}") from error
-    if len(unpacked) > MAX_BYTES:
-        raise InputError(f"{path}: more than {MAX_BYTES} bytes when unpacked")
-    return unpacked
+    return bytes(unpacked)
 
 
 def _read_file(path: Path) -> bytes:

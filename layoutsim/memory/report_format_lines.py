@@ -8,6 +8,8 @@ from layoutsim.errors import ParseError
 
 Index = tuple[int, ...]
 
+_ENDLESS_NUMBER = re.compile(r"(?:\d ?){1000}")
+
 
 class Lines:
     """The lines of a report with a cursor; what does not fit is a :class:`ParseError` with its line."""
@@ -21,6 +23,9 @@ class Lines:
         self._lines = text.split("\n")[:-1]
         self._next = 0
         self._path = path
+        if (endless := _ENDLESS_NUMBER.search(text)) is not None:  # int() refuses those with an error of its own
+            self._next = text.count("\n", 0, endless.start())
+            raise self.error("expected numbers of less than 1,000 digits")
 
     @property
     def at_end(self) -> bool:
