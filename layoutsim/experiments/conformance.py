@@ -29,6 +29,7 @@ from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, ask
 from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.compare import LayoutComparison, compare_layouts, instruction_names
+from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
 from layoutsim.text import parse_module
@@ -174,7 +175,7 @@ def _stages(folder: Path, stage: Stage) -> list[Stage]:
 
 def check_layout(folder: Path, pipeline: Pipeline) -> LayoutComparison:
     """The preset's layout assignment, alone, on ``before_layout``; compared with ``after_layout``."""
-    return compare_layout_assignment(_module(folder, BEFORE_LAYOUT), _module(folder, AFTER_LAYOUT), pipeline)
+    return check_against(_module(folder, BEFORE_LAYOUT), _module(folder, AFTER_LAYOUT), _layout_assignment(pipeline))
 
 
 def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline) -> LayoutComparison:

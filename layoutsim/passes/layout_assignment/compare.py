@@ -54,12 +54,15 @@ class LayoutComparison:
         instructions: how many instructions of the input were compared.
         copies_ours: how many copies we inserted.
         copies_theirs: how many the compiler inserted.
+        stored_last: instructions that the pair agrees on only if XLA had stored them last
+            (see :mod:`layoutsim.passes.layout_assignment.conformance`).
     """
 
     instructions: int
     mismatches: tuple[Mismatch, ...]
     copies_ours: int
     copies_theirs: int
+    stored_last: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -71,6 +74,7 @@ class LayoutComparison:
             "mismatches": [m.to_json() for m in self.mismatches],
             "copies_ours": self.copies_ours,
             "copies_theirs": self.copies_theirs,
+            "stored_last": list(self.stored_last),
         }
 
 
@@ -104,6 +108,29 @@ def compare_layouts(original: Names, ours: Module, theirs: Module) -> LayoutComp
     return LayoutComparison(compared, tuple(mismatches), _copies(original, ours), _copies(original, theirs))
 
 
+def instructions_laid_out_differently(original: Names, ours: Module, theirs: Module) -> dict[str, tuple[str, ...]]:
+    """By computation, the instructions of the input whose own layout differs."""
+    theirs_by_name = {c.name: {i.name: i for i in c.instructions} for c in theirs.computations}
+    found: dict[str, tuple[str, ...]] = {}
+    for computation in ours.computations:
+        others, names = theirs_by_name.get(computation.name, {}), original.get(computation.name, frozenset())
+        found[computation.name] = tuple(
+            i.name
+            for i in computation.instructions
+            if i.name in names and i.name in others and _shape_texts(i, others[i.name]) is not None
+        )
+    return {computation: late for computation, late in found.items() if late}
+
+
+def _shape_texts(ours: Instruction, theirs: Instruction) -> tuple[str, str] | None:
+    """Both shapes as text, if they differ."""
+    if ours.shape == theirs.shape:
+        return None
+    layouts = has_layout(ours.shape)  # (4)
+    a, b = (shape_text(i.shape, layouts=layouts, index_comments=False) for i in (ours, theirs))
+    return None if a == b else (a, b)  # scalars print alike with and without their layout {}
+
+
 def _compare_computations(ours: Computation, theirs: Computation, names: frozenset[str]) -> list[Mismatch]:
     found: list[Mismatch] = []
     by_name = {i.name: i for i in theirs.instructions}
@@ -123,11 +150,9 @@ def _compare_computations(ours: Computation, theirs: Computation, names: frozens
 
 def _compare_instructions(computation: str, ours: Instruction, theirs: Instruction, names: frozenset[str]) -> list[Mismatch]:
     found: list[Mismatch] = []
-    if ours.shape != theirs.shape:
-        layouts = has_layout(ours.shape)  # (4)
-        a, b = (shape_text(i.shape, layouts=layouts, index_comments=False) for i in (ours, theirs))
-        if a != b:  # scalars print alike with and without their layout {}
-            found.append(Mismatch(computation, ours.name, a, b))
+    texts = _shape_texts(ours, theirs)
+    if texts is not None:
+        found.append(Mismatch(computation, ours.name, *texts))
     if ours.operand_count != theirs.operand_count:
         found.append(Mismatch(computation, ours.name, f"{ours.operand_count} operands", f"{theirs.operand_count}"))
         return found

@@ -15,7 +15,7 @@ from layoutsim.analysis.points_to import LogicalBuffer
 from layoutsim.ir import Computation, ComputationLayout, Layout, Shape, ShapeIndex
 from layoutsim.passes.layout_assignment.graph import Node
 from layoutsim.passes.layout_assignment.reasons import Reason
-from layoutsim.passes.layout_assignment.rules import as_array
+from layoutsim.passes.layout_assignment.rules import as_array, with_layouts
 
 DEFAULT_PRIORITY = -2
 GIVEN_PRIORITY = 3
@@ -85,9 +85,8 @@ class OperandConstraint:
         """The operand's shape with the layouts asked for."""
         if self.given_shape is not None:
             return self.given_shape
-        array = as_array(self.node.instruction.operand(self.number).shape)
-        assert array is not None and self.layout is not None, self
-        return array.with_layout(self.layout)
+        assert self.layout is not None, self
+        return with_layouts(self.node.operands[self.number].shape, {(): self.layout})
 
 
 @define(eq=False)
