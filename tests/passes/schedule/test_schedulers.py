@@ -1,0 +1,272 @@
+"""Orders of XLA's memory schedulers (memory spec, checklist 100 to 102)."""
+
+import random
+
+import pytest
+
+from layoutsim.analysis.alias import Aliases
+from layoutsim.analysis.points_to import PointsTo
+from layoutsim.ir import Instruction, Module, byte_size
+from layoutsim.passes.registry import parse_pass
+from layoutsim.passes.schedule import Algorithm, MinimumMemory, ScheduleModule
+from layoutsim.passes.schedule.breadth_first import breadth_first_order
+from layoutsim.passes.schedule.depth_first import depth_first_order
+from layoutsim.passes.schedule.list_scheduler import list_order
+from layoutsim.passes.sharing_rules import SharingRules
+from layoutsim.text import parse_module
+
+
+def _names(order: list[Instruction]) -> list[str]:
+    return [instruction.name for instruction in order]
+
+
+def _list(module: Module) -> list[str]:
+    return _names(list_order(module.entry, PointsTo(module), byte_size))
+
+
+def _before(order: list[str], first: str, second: str) -> bool:
+    return order.index(first) < order.index(second)
+
+
+def test_last_use_is_scheduled_first() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[42] parameter(0)
+  a = f32[42] abs(p)
+  x = f32[42] exponential(p)
+  add = f32[42] add(a, x)
+  n = f32[42] negate(x)
+  ROOT s = f32[42] subtract(add, n)
+}
+""")
+    result = ScheduleModule(rules=SharingRules.DEFAULT).run(module)
+
+    # The add is the only user of abs; once it ran, there is room for the negate.
+    order = _names(result.candidates[0].sequences[module.entry])
+    assert ("p", "s") == (order[0], order[-1])
+    assert _before(order, "add", "n")
+
+
+def test_list_knows_what_a_tuple_holds() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  param = s32[1000] parameter(0)
+  p0 = s32[1000] copy(param)
+  p1 = s32[1000] copy(param)
+  t = (s32[1000], s32[1000]) tuple(p0, p1)
+  a = s32[1000] get-tuple-element(t), index=0
+  b = s32[1000] get-tuple-element(t), index=1
+  c = s32[1000] add(a, b)
+  d = s32[1000] add(c, b)
+  e2 = s32[1000] add(c, c)
+  f = s32[1000] add(e2, e2)
+  ROOT r = (s32[1000], s32[1000], s32[1000]) tuple(d, e2, f)
+}
+""")
+    # d frees p1, which it reads through the tuple; e2 frees nothing.
+    assert _before(_list(module), "d", "e2")
+
+
+def test_list_schedules_last_ready_first_among_equals() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  r = f32[8] parameter(2)
+  ROOT t = (f32[8], f32[8], f32[8]) tuple(p, q, r)
+}
+""")
+    assert _list(module) == ["r", "q", "p", "t"]
+
+
+def test_list_takes_scalars_first() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  c = s32[1,1] parameter(1)
+  n = f32[8] negate(p)
+  ROOT t = (f32[8], s32[1,1]) tuple(n, c)
+}
+""")
+    assert _list(module) == ["c", "p", "n", "t"]
+
+
+def test_list_counts_the_table_of_a_tuple() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[1000] parameter(0)
+  a1 = f32[1000] abs(p)
+  t = (f32[1000]) tuple(a1)
+  g = f32[1000] get-tuple-element(t), index=0
+  a2 = f32[1000] abs(g)
+  a3 = f32[1000] abs(a1)
+  ROOT r = (f32[1000], f32[1000]) tuple(a2, a3)
+}
+""")
+    # a3 frees nothing while the tuple still holds a1, and neither does the tuple: 4000 bytes against its 8.
+    order = _list(module)
+
+    assert _before(order, "t", "a3")
+
+
+def test_list_refreshes_only_users_of_the_operands_of_what_ran() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = f32[8] abs(p)
+  big = f32[8,8] broadcast(a), dimensions={0}
+  small = f32[2] slice(a), slice={[0:2]}
+  ROOT t = (f32[8,8], f32[2]) tuple(big, small)
+}
+""")
+    # small: 8 bytes defined, nothing freed; then big frees the 32 bytes of a but defines 256.
+    assert _list(module) == ["p", "a", "small", "big", "t"]
+
+
+def test_list_runs_outfeed_early_and_infeed_late() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  tok = token[] after-all()
+  p = f32[8] parameter(0)
+  n = f32[8] negate(p)
+  in = (f32[8], token[]) infeed(tok), infeed_config="late"
+  out = token[] outfeed(p, tok), outfeed_shape=f32[8]{0}, outfeed_config="early"
+  ROOT t = (f32[8], (f32[8], token[])) tuple(n, in)
+}
+""")
+    order = _list(module)
+
+    assert _before(order, "out", "n")
+    assert _before(order, "n", "in")
+
+
+def test_breadth_first_goes_level_by_level() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  a = f32[8] abs(p)
+  b = f32[8] negate(p)
+  a2 = f32[8] abs(a)
+  b2 = f32[8] abs(b)
+  ROOT s = f32[8] add(a2, b2)
+}
+""")
+    assert _names(breadth_first_order(module.entry)) == ["p", "a", "b", "a2", "b2", "s"]
+
+
+def test_depth_first_goes_where_the_history_is_shared_most() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  a = f32[8] abs(p)
+  b = f32[8] abs(q)
+  b2 = f32[8] add(b, b)
+  b3 = f32[8] add(b, b2)
+  ROOT s = f32[8] add(a, b3)
+}
+""")
+    # b has two users, so b3's side comes first although a is the first operand.
+    order = _names(depth_first_order(module.entry, lambda i: byte_size(i.shape)))
+
+    assert order == ["q", "b", "b2", "b3", "p", "a", "s"]
+
+
+def test_depth_first_breaks_ties_by_name() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  q = f32[8] parameter(1)
+  z = f32[8] abs(p)
+  y = f32[8] abs(q)
+  ROOT s = f32[8] add(z, y)
+}
+""")
+    assert _names(depth_first_order(module.entry, lambda i: byte_size(i.shape))) == ["q", "y", "p", "z", "s"]
+
+
+CHAINS = """
+HloModule m
+ENTRY e {
+  p = f32[64] parameter(0)
+  a = f32[64,64] broadcast(p), dimensions={0}
+  b = f32[64,64] broadcast(p), dimensions={1}
+  a1 = f32[64] slice(p), slice={[0:64]}
+  s = f32[64,64] add(a, b)
+  ROOT t = (f32[64,64], f32[64]) tuple(s, a1)
+}
+"""
+
+
+def test_best_is_the_first_of_those_with_the_least_peak() -> None:
+    module = parse_module(CHAINS)
+
+    result = ScheduleModule().run(module)
+
+    peaks = [candidate.peak_bytes for candidate in result.candidates]
+    assert peaks == sorted(peaks)
+    assert {Algorithm.LIST, Algorithm.DEPTH_FIRST, Algorithm.POST_ORDER} == {c.algorithm for c in result.candidates}
+    assert module.schedule is not None
+    assert dict(result.candidates[0].sequences) == module.schedule.sequences
+
+
+def test_reported_peak_is_the_minimum_memory_of_the_schedule() -> None:
+    module = parse_module(CHAINS)
+
+    result = ScheduleModule().run(module)
+
+    assert module.schedule is not None
+    measured = MinimumMemory(Aliases.run(module, SharingRules.NVIDIA.rules), byte_size).peak_bytes(module.schedule.sequences)
+    # p 256 + a 16384 + b 16384; s takes over a, and a1 and the table come when b is free.
+    assert 256 + 16384 + 16384 == measured == result.candidates[0].peak_bytes
+
+
+def test_scheduled_module_keeps_its_schedule() -> None:
+    module = parse_module(CHAINS)
+    ScheduleModule(algorithm=Algorithm.POST_ORDER).run(module)
+    schedule = module.schedule
+
+    assert not ScheduleModule().run(module).changed
+    assert module.schedule is schedule
+
+
+def test_pass_reads_its_options() -> None:
+    scheduler = parse_pass("schedule{algorithm=breadth-first rules=cpu gpu=false}")
+
+    assert ScheduleModule(algorithm=Algorithm.BREADTH_FIRST, rules=SharingRules.CPU, gpu=False) == scheduler
+    assert scheduler.to_text() == "schedule{algorithm=breadth-first rules=cpu gpu=false}"
+
+
+@pytest.mark.parametrize("algorithm", list(Algorithm))
+def test_operands_and_control_predecessors_come_first(algorithm: Algorithm) -> None:
+    module = _random_module(random.Random(7), 200)
+
+    ScheduleModule(algorithm=algorithm).run(module)
+
+    assert module.schedule is not None
+    order = module.schedule.sequences[module.entry]
+    place = {instruction: i for i, instruction in enumerate(order)}
+    assert sorted(_names(list(module.entry.instructions))) == sorted(_names(order))
+    for instruction in order:
+        for before in (*instruction.operands, *instruction.control_predecessors):
+            assert place[before] < place[instruction]
+
+
+def _random_module(source: random.Random, count: int) -> Module:
+    lines = ["p0 = f32[8] parameter(0)"]
+    for i in range(1, count):
+        a, b = (source.randrange(i) for _ in range(2))
+        control = f", control-predecessors={{p{source.randrange(i)}}}" if source.random() < 0.2 else ""
+        lines.append(f"p{i} = f32[8] add(p{a}, p{b}){control}")
+    body = "\n  ".join(lines)
+    return parse_module(f"HloModule m\nENTRY e {{\n  {body}\n  ROOT r = f32[8] negate(p{count - 1})\n}}\n")
