@@ -16,7 +16,8 @@ from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import resolve_preset
 
 SHARED = Path(os.environ.get("LAYOUTSIM_SHARED", Path(__file__).parents[3] / "shared"))
-FOLDERS = sorted(f.parent for f in SHARED.glob("oracle/*/*/before_layout.hlo.gz") if (f.parent / "after_layout.hlo.gz").exists())
+PAIRS = SHARED.glob("oracle/*/*/before_layout.hlo.gz")
+FOLDERS = sorted(f.parent for f in PAIRS if (f.parent / "after_layout.hlo.gz").exists())
 
 if not FOLDERS:
     pytest.skip(f"no oracle folders in {SHARED} (set LAYOUTSIM_SHARED)", allow_module_level=True)
