@@ -26,6 +26,7 @@ _PASSES = {
     "dead-code-elimination": "dead_code:DeadCodeElimination",
     "flatten-call-graph": "flatten_calls:FlattenCallGraph",
     "layout-assignment": "layout_assignment:LayoutAssignment",
+    "loop-schedule-linearizer": "loop_schedule_linearizer:LoopScheduleLinearizer",
     "post-scheduling-copies": "post_scheduling_copies:PostSchedulingCopies",
     "schedule": "schedule:ScheduleModule",
     "tuple-simplifier": "tuple_simplifier:TupleSimplifier",

@@ -44,7 +44,7 @@ ENTRY e {
 
     # The add is the only user of abs; once it ran, there is room for the negate.
     order = _names(result.candidates[0].sequences[module.entry])
-    assert ("p", "s") == (order[0], order[-1])
+    assert (order[0], order[-1]) == ("p", "s")
     assert _before(order, "add", "n")
 
 
