@@ -41,10 +41,12 @@ def read_sub_attributes(
 
 
 def read_quoted(lexer: Lexer) -> str:
+    """A string, quoted and escaped the canonical way."""
     return quote(lexer.string())
 
 
 def read_int32(lexer: Lexer) -> str:
+    """A 32-bit integer as text."""
     start = lexer.start
     value = lexer.integer()
     if not -INT32_LIMIT <= value < INT32_LIMIT:
@@ -206,9 +208,13 @@ def _read_accuracy_mode(lexer: Lexer) -> str:
 
 
 def _read_tolerance(lexer: Lexer) -> str:
-    readers = {"atol": _read_number, "rtol": _read_number, "ulps": lambda inner: str(inner.integer())}
+    readers = {"atol": _read_number, "rtol": _read_number, "ulps": _read_integer}
     found = read_sub_attributes(lexer, readers)
     return "{" + ",".join(f"{name}={found[name]}" for name in readers if name in found) + "}"
+
+
+def _read_integer(lexer: Lexer) -> str:
+    return str(lexer.integer())
 
 
 def _read_number(lexer: Lexer) -> str:

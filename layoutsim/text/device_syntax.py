@@ -110,9 +110,8 @@ def _read_mesh(lexer: Lexer) -> _Mesh:
     names = [name for name, _ in axes]
     if len(set(names)) != len(names):
         raise lexer.source.error(f"axis names {names} are not unique", start)
-    if not axes or lexer.kind != ",":
+    if not axes or not lexer.eat(","):
         return _Mesh(DeviceMesh(axes))
-    lexer.advance()
     if lexer.kind != Kind.ATTRIBUTE or lexer.value != "device_ids":
         return _Mesh(DeviceMesh(axes))  # the comma belonged to a sharding that goes on
     lexer.advance()
@@ -210,7 +209,9 @@ def tuple_sharding(leaves: list[str]) -> str:
     return "{" + ", ".join(f"/*index={i}*/{leaf}" if i and i % 5 == 0 else leaf for i, leaf in enumerate(leaves)) + "}"
 
 
-_METADATA = re.compile(r",? metadata=(\{(?:[^{}\"]|\"(?:[^\"\\\\]|\\\\.)*\"|\{(?:[^{}\"]|\"(?:[^\"\\\\]|\\\\.)*\"|\{[^{}]*\})*\})*\})")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_BLOCK = rf'\{{(?:[^{{}}"]|{_QUOTED}|\{{[^{{}}]*\}})*\}}'
+_METADATA = re.compile(rf",? metadata=(?:{_BLOCK}|\{{{_BLOCK}(?:, {_BLOCK})*\}})")
 
 
 def without_metadata(text: str) -> str:
@@ -219,6 +220,7 @@ def without_metadata(text: str) -> str:
 
 
 def is_tuple_sharding(text: str) -> bool:
+    """Whether a canonical sharding text lists one sharding for each leaf."""
     return text.startswith("{{") or text == "{}"
 
 

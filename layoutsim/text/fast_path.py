@@ -19,19 +19,21 @@ from typing import NoReturn
 from attrs import define, frozen
 
 from layoutsim.errors import ParseError
-from layoutsim.ir import NO_ATTRIBUTES, Attributes, Instruction, Opcode, Shape
+from layoutsim.ir import NO_ATTRIBUTES, Attributes, Computation, Instruction, Opcode, Shape
 from layoutsim.ir.payloads import ConstantPayload, ParameterPayload, Payload
 from layoutsim.text.instruction_parser import common_attributes
 from layoutsim.text.lexer import PRIMITIVES, RESERVED, Kind, Lexer
 from layoutsim.text.literal_syntax import read_literal
-from layoutsim.text.opcode_syntax import (
+from layoutsim.text.opcodes import (
     COMMON,
+    FIXED_SHAPE,
     SYNTAX,
     Given,
     OpcodeSyntax,
     Reference,
     called_computations,
     fill_layouts,
+    no_payload,
 )
 from layoutsim.text.scope import ComputationTable, Scope, sanitized
 from layoutsim.text.shape_syntax import read_shape
@@ -89,7 +91,7 @@ _CANONICAL_METADATA = re.compile(r"\{(?! )" + "".join(rf"(?: ?{n}{v}(?=[ }}]))?+
 """Metadata in the form that ``read_metadata`` returns, so that it need not be asked."""
 
 _PRIMITIVE = "(?:" + "|".join(sorted(PRIMITIVES - {"token", "opaque"}, key=len, reverse=True)) + ")"
-_ARRAY = rf"{_PRIMITIVE}\[(?:[0-9]{{1,15}}+(?:,[0-9]{{1,15}}+)*+)?+\]"
+_ARRAY = rf"{_PRIMITIVE}\[(?=[0-9,]{{0,17}}\])(?:[0-9]++(?:,[0-9]++)*+)?+\]"  # short enough not to overflow 64 bits
 _LEAF = rf"(?:{_ARRAY}|token\[\]|opaque\[\])"
 
 
@@ -99,21 +101,12 @@ def _tuple_of(element: str) -> str:
 
 _PLAIN_SHAPE = _tuple_of(_tuple_of(_tuple_of(_LEAF)))
 _PARAMETER = rf"{_INDEX}{_NAME}: {_PLAIN_SHAPE}"
-_HEAD = re.compile(rf"(ENTRY )?(%?{_NAME}) \((?:{_PARAMETER}(?:, {_PARAMETER})*+)?+\) -> ({_PLAIN_SHAPE}) \{{(?=\s)", re.ASCII)
+_HEAD = re.compile(
+    rf"(ENTRY )?(%?{_NAME}) \((?:{_PARAMETER}(?:, {_PARAMETER})*+)?+\) -> ({_PLAIN_SHAPE}) \{{(?=\s++[%A-Za-z_])", re.ASCII
+)
 
 _OPCODES = {opcode.value: opcode for opcode in Opcode}
-_LEFT_TO_SLOW_PATH = {
-    Opcode.ASYNC_START,
-    Opcode.ASYNC_UPDATE,
-    Opcode.ASYNC_DONE,
-    Opcode.SEND,
-    Opcode.SEND_DONE,
-    Opcode.RECV,
-    Opcode.RECV_DONE,
-    Opcode.AFTER_ALL,
-    Opcode.ADD_DEPENDENCY,
-    Opcode.CONDITIONAL,
-}
+_LEFT_TO_SLOW_PATH = FIXED_SHAPE | {Opcode.ASYNC_START, Opcode.ASYNC_UPDATE, Opcode.ASYNC_DONE, Opcode.CONDITIONAL}
 _FAST_OPCODES = {text: opcode for text, opcode in _OPCODES.items() if opcode not in _LEFT_TO_SLOW_PATH}
 _ANNOTATIONS = COMMON.keys() | {"result_accuracy"}
 
@@ -300,7 +293,7 @@ class FastReader:
 
     def _read_tail(
         self, opcode: Opcode, opcode_text: str, tail: str, shape: Shape, operands: list[Instruction]
-    ) -> tuple[Payload | None, tuple[object, ...], Attributes]:
+    ) -> tuple[Payload | None, tuple[Computation, ...], Attributes]:
         """Payload, called computations and common attributes of ``, name=value, ...``."""
         match = _TAIL.fullmatch(tail)
         if match is None:
@@ -316,7 +309,7 @@ class FastReader:
             callee = self.computations.names.get(call)
             if callee is None:
                 raise _NotFastError
-            called: tuple[object, ...] = (callee,)
+            called: tuple[Computation, ...] = (callee,)
         else:
             called = called_computations(specifics.values) if specifics.values else ()
         attributes = self.annotations.get((metadata, backend_config))
@@ -398,5 +391,5 @@ _ARITY = {opcode: opcode.spec.arity for opcode in Opcode}
 _NEEDS_NOTHING = {
     opcode.value
     for opcode, syntax in SYNTAX.items()
-    if not syntax.required and not syntax.looks_at_operands and syntax.build.__name__ == "_nothing"
+    if not syntax.required and not syntax.looks_at_operands and syntax.build is no_payload
 }

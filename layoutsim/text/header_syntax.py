@@ -13,7 +13,7 @@ from layoutsim.text.annotation_syntax import (
     read_recovery_table,
 )
 from layoutsim.text.lexer import Kind, Lexer
-from layoutsim.text.opcode_syntax import fill_layouts
+from layoutsim.text.opcodes import fill_layouts
 from layoutsim.text.shape_syntax import read_list, read_shape, read_shape_index
 
 

@@ -28,7 +28,7 @@ from layoutsim.ir.payloads import AsyncPayload, ConstantPayload, ParameterPayloa
 from layoutsim.text.device_syntax import is_tuple_sharding, tuple_sharding
 from layoutsim.text.lexer import Kind, Lexer
 from layoutsim.text.literal_syntax import read_literal
-from layoutsim.text.opcode_syntax import (
+from layoutsim.text.opcodes import (
     SYNTAX,
     Form,
     Given,
@@ -178,7 +178,7 @@ class InstructionParser:
         if head.opcode is not Opcode.ASYNC_START:
             return evolve(syntax, optional=without_calls)
         inner = SYNTAX[head.wrapped]
-        return OpcodeSyntax(inner.required, without_calls | inner.optional, inner.build, True)
+        return OpcodeSyntax(inner.required, {**without_calls, **inner.optional}, inner.build, True)
 
     # -- what stands in the parentheses ----------------------------------------------------------------------------
 

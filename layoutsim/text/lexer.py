@@ -40,8 +40,26 @@ class Kind(StrEnum):
 
 
 KEYWORDS = frozenset(
-    "HloModule ENTRY ROOT FileNames FunctionNames FileLocations StackFrames true false inf maximal replicated manual unknown "
-    "unreduced last_tile_dim_replicate shard_as shard_like".split()
+    [
+        "HloModule",
+        "ENTRY",
+        "ROOT",
+        "FileNames",
+        "FunctionNames",
+        "FileLocations",
+        "StackFrames",
+        "true",
+        "false",
+        "inf",
+        "maximal",
+        "replicated",
+        "manual",
+        "unknown",
+        "unreduced",
+        "last_tile_dim_replicate",
+        "shard_as",
+        "shard_like",
+    ]
 )
 PRIMITIVES = frozenset({str(element_type) for element_type in ElementType} | {"token", "opaque"})
 RESERVED = KEYWORDS | PRIMITIVES | {"nan"}

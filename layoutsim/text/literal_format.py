@@ -92,7 +92,7 @@ def _element_texts(flat: Array, element_type: ElementType) -> list[str]:
         return list(map(str, values))
     if element_type.is_complex:
         component = ElementType.F32 if element_type is ElementType.C64 else ElementType.F64
-        real, imaginary = _float_texts(flat.real, component), _float_texts(flat.imag, component)
+        real, imaginary = (_float_texts(np.ascontiguousarray(part(flat)), component) for part in (np.real, np.imag))
         return [f"({r}, {i})" for r, i in zip(real, imaginary, strict=True)]
     return _float_texts(flat, element_type)
 

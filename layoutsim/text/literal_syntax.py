@@ -91,12 +91,11 @@ def _at_elision(lexer: Lexer) -> bool:
 
 def read_typed_literal(lexer: Lexer) -> Literal:
     """``shape value``, or a tuple of those (``literal=`` of a custom call)."""
-    if lexer.kind != "(":
+    start = lexer.start
+    if not lexer.eat("("):
         return read_literal(lexer, _with_layout(read_shape(lexer)))
     lexer.deeper()
     try:
-        start = lexer.start
-        lexer.advance()
         elements: list[Literal] = []
         while not lexer.eat(")"):
             elements.append(read_typed_literal(lexer))
@@ -294,9 +293,7 @@ class _DenseReader:
     def _read_complex(self) -> complex:
         lexer = self.lexer
         of = FORMATS[ElementType.F32 if self.element_type is ElementType.C64 else ElementType.F64]
-        if lexer.kind != "(":
-            lexer.fail("(real, imaginary)")
-        lexer.advance()
+        lexer.expect("(", "(real, imaginary)")
         real = self._read_float(of)
         lexer.expect(",")
         imaginary = self._read_float(of)

@@ -30,7 +30,7 @@ from layoutsim.text.fast_path import FastReader
 from layoutsim.text.header_syntax import Header, read_header
 from layoutsim.text.instruction_parser import InstructionParser
 from layoutsim.text.lexer import Kind, Lexer
-from layoutsim.text.opcode_syntax import fill_layouts
+from layoutsim.text.opcodes import fill_layouts
 from layoutsim.text.scope import ComputationTable, Scope
 from layoutsim.text.shape_syntax import can_start_shape, read_list, read_shape
 from layoutsim.text.source import Source

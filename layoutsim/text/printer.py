@@ -79,7 +79,7 @@ def can_use_sugar(start: Instruction, options: PrintOptions = ROUND_TRIP) -> boo
     parameters = body.parameters
     if root.opcode is Opcode.PARAMETER or body.instruction_count != len(parameters) + 1 or root.operands != parameters:
         return False
-    if root.opcode.value in _HAVE_OWN_ASYNC or root.called_computations and root.opcode is Opcode.ASYNC_START:
+    if root.opcode.value in _HAVE_OWN_ASYNC or root.opcode is Opcode.ASYNC_START:
         return False
     if not _shapes_agree(start, root, parameters) or root.control_predecessors:
         return False

@@ -6,6 +6,7 @@ default layout (:func:`layoutsim.ir.with_default_layout`) or "automatic".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -90,6 +91,8 @@ def _read_array(lexer: Lexer) -> Shape:
             raise lexer.source.error(f"expected no dimensions in {primitive}[]", start)
         return TOKEN if primitive == "token" else OPAQUE
     dimensions = tuple(size for size, _ in sizes)
+    if math.prod(dimensions) >= 2**63 // 16:
+        raise lexer.source.error(f"expected fewer than 2**59 elements, got dimensions {list(dimensions)}", start)
     shape = array_shape(ElementType(primitive), dimensions, dynamic=tuple(flag for _, flag in sizes))
     return shape.with_layout(_read_layout_if_any(lexer, len(dimensions)))
 

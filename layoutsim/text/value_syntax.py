@@ -205,3 +205,9 @@ def word(*allowed: str, lower: bool = False, what: str = "") -> Callable[[Lexer]
         return found
 
     return read
+
+
+def upper(*allowed: str) -> Callable[[Lexer], str]:
+    """A reader of one identifier out of ``allowed``, which are upper case; any case is taken."""
+    read = word(*(name.lower() for name in allowed), lower=True)
+    return lambda lexer: read(lexer).upper()
