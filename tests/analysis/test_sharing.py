@@ -1,0 +1,327 @@
+import pytest
+
+from layoutsim.analysis.alias_rules import DEFAULT_RULES, GPU_RULES, NVIDIA_RULES, AliasRules, Sharing
+from layoutsim.analysis.dataflow import Dataflow
+from layoutsim.ir import ShapeIndex
+from layoutsim.text import parse_module
+
+
+def _can_share(
+    text: str,
+    operand: str,
+    user: str,
+    *,
+    rules: AliasRules = DEFAULT_RULES,
+    operand_index: ShapeIndex = (),
+    user_index: ShapeIndex = (),
+) -> bool:
+    module = parse_module(text)
+    sharing = Sharing(Dataflow(module), rules)
+    return sharing.can_share(module.entry.find(operand), operand_index, module.entry.find(user), user_index)
+
+
+def _entry(body: str) -> str:
+    return f"HloModule m\n\nENTRY main {{\n{body}\n}}\n"
+
+
+P = "p = f32[8] parameter(0)\n"
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("f32[8] add(p, q)", True),
+        ("f32[8] copy(p)", True),
+        ("pred[8] compare(p, q), direction=LT", False),
+        ("f32[2,4] reshape(p)", False),
+        ("s32[8] convert(p)", False),
+        ("f32[8] reverse(p), dimensions={0}", False),
+    ],
+)
+def test_by_default_elementwise_users_of_the_same_shape_share(user: str, expected: bool) -> None:
+    assert _can_share(_entry(f"{P}q = f32[8] parameter(1)\nROOT r = {user}"), "p", "r") is expected
+
+
+def test_another_layout_does_not_share() -> None:
+    text = _entry("p = f32[8,4]{1,0} parameter(0)\nROOT r = f32[8,4]{0,1} negate(p)")
+
+    assert not _can_share(text, "p", "r")
+
+
+def test_constants_are_never_overwritten() -> None:
+    assert not _can_share(_entry("c = f32[2] constant({1, 2})\nROOT r = f32[2] negate(c)"), "c", "r")
+
+
+UPDATE = _entry(
+    "p = f32[8] parameter(0)\nu = f32[8] parameter(1)\ni = s32[] parameter(2)\nROOT d = f32[8] dynamic-update-slice(p, u, i)"
+)
+
+
+def test_dynamic_update_slice_shares_operand_0_and_not_the_update() -> None:
+    assert _can_share(UPDATE, "p", "d")
+    assert not _can_share(UPDATE, "u", "d")
+
+
+def test_dynamic_update_slice_of_itself_shares_because_the_pair_says_so() -> None:
+    assert _can_share(UPDATE.replace("(p, u, i)", "(p, p, i)"), "p", "d")
+
+
+def test_triangular_solve_shares_operand_1() -> None:
+    text = _entry(
+        "a = f32[4,4] parameter(0)\nb = f32[4,4] parameter(1)\n"
+        "ROOT s = f32[4,4] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE"
+    )
+
+    assert _can_share(text, "b", "s") and not _can_share(text, "a", "s")
+
+
+SORT = """
+HloModule m
+
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  c = s32[] parameter(2)
+  d = s32[] parameter(3)
+  ROOT l = pred[] compare(a, b), direction=LT
+}
+
+ENTRY main {
+  keys = f32[8] parameter(0)
+  values = f32[8] parameter(1)
+  ROOT s = (f32[8], f32[8]) sort(keys, values), dimensions={0}, to_apply=less
+}
+"""
+
+
+def test_sort_shares_each_operand_with_its_own_output() -> None:
+    assert _can_share(SORT, "keys", "s", user_index=(0,))
+    assert not _can_share(SORT, "keys", "s", user_index=(1,))
+
+
+def _fused(body: str, kind: str, shape: str = "f32[8]", operands: str = "p", config: str = "") -> str:
+    return (
+        f"HloModule m\n\nfused {{\n{body}\n}}\n\nENTRY main {{\n p = f32[8] parameter(0)\n q = f32[8] parameter(1)\n"
+        f" ROOT f = {shape} fusion({operands}), kind={kind}, calls=fused{config}\n}}\n"
+    )
+
+
+def test_loop_fusions_share_if_all_that_is_reached_is_elementwise() -> None:
+    elementwise = "x = f32[8] parameter(0)\nn = f32[8] negate(x)\nROOT e = f32[8] add(n, x)"
+    reversing = "x = f32[8] parameter(0)\nr = f32[8] reverse(x), dimensions={0}\nROOT e = f32[8] add(r, x)"
+
+    assert _can_share(_fused(elementwise, "kLoop"), "p", "f")
+    assert not _can_share(_fused(reversing, "kLoop"), "p", "f")
+
+
+OUTPUT_FUSION = """
+HloModule m
+
+fused {
+  a = f32[4,4] parameter(0)
+  b = f32[4,4] parameter(1)
+  c = f32[4,4] parameter(2)
+  d = f32[4,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT r = f32[4,4] %s(d, c)
+}
+
+ENTRY main {
+  p = f32[4,4] parameter(0)
+  q = f32[4,4] parameter(1)
+  s = f32[4,4] parameter(2)
+  ROOT f = f32[4,4] fusion(p, q, s), kind=kOutput, calls=fused
+}
+"""
+
+
+def test_output_fusions_share_what_is_added_to_the_dot() -> None:
+    assert _can_share(OUTPUT_FUSION % "add", "s", "f")
+    assert not _can_share(OUTPUT_FUSION % "add", "p", "f")
+
+
+def test_output_fusions_with_another_root_share_what_they_are_elementwise_on() -> None:
+    assert _can_share(OUTPUT_FUSION % "multiply", "s", "f")
+    assert not _can_share(OUTPUT_FUSION % "multiply", "p", "f")
+
+
+def test_calls_share_with_an_elementwise_root_that_is_the_only_other_use() -> None:
+    text = (
+        "HloModule m\n\ncallee {\n x = f32[8] parameter(0)\n ROOT n = f32[8] negate(x)\n}\n\n"
+        "ENTRY main {\n p = f32[8] parameter(0)\n ROOT c = f32[8] call(p), to_apply=callee\n}\n"
+    )
+
+    assert _can_share(text, "p", "c")
+    assert not _can_share(text.replace("negate(x)", "reverse(x), dimensions={0}"), "p", "c")
+
+
+# -- GPU ---------------------------------------------------------------------------------------------------------------
+
+
+def _gpu(body: str, shape: str = "f32[8]", operands: str = "p", index: ShapeIndex = (), operand: str = "p") -> bool:
+    return _can_share(_fused(body, "kLoop", shape, operands), operand, "f", rules=GPU_RULES, user_index=index)
+
+
+X = "x = f32[8] parameter(0)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "expected"),
+    [
+        (f"{X}n = f32[8] negate(x)\nm = f32[8] multiply(x, n)\nROOT b = f32[2,4] bitcast(m)", "f32[2,4]", True),
+        (f"{X}ROOT c = s32[8] convert(x)", "s32[8]", True),
+        (f"{X}ROOT c = s8[8] convert(x)", "s8[8]", False),
+        (f"{X}ROOT c = f32[8] copy(x)", "f32[8]", False),
+        (f"{X}b = f32[2,4] bitcast(x)\nROOT t = f32[4,2] transpose(b), dimensions={{1,0}}", "f32[4,2]", False),
+        (f"{X}s = f32[4] slice(x), slice={{[0:4]}}\nROOT c = f32[8] concatenate(s, s), dimensions={{0}}", "f32[8]", False),
+    ],
+)
+def test_gpu_fusions_share_if_they_keep_the_order_of_iteration(body: str, shape: str, expected: bool) -> None:
+    assert _gpu(body, shape) is expected
+
+
+MULTI_OUTPUT = (
+    "x = f32[8,8] parameter(0)\ny = f32[8,8] parameter(1)\nn = f32[8,8] negate(y)\nm = f32[8,8] multiply(x, n)\n"
+    "t = f32[8,8] transpose(n), dimensions={1,0}\nROOT r = (f32[8,8], f32[8,8]%s) tuple(m, n%s)"
+)
+
+
+def _multi_output(with_transpose: bool, operand: str, index: ShapeIndex) -> bool:
+    body = MULTI_OUTPUT % ((", f32[8,8]", ", t") if with_transpose else ("", ""))
+    if not with_transpose:
+        body = body.replace("t = f32[8,8] transpose(n), dimensions={1,0}\n", "")
+    shape = "(f32[8,8], f32[8,8], f32[8,8])" if with_transpose else "(f32[8,8], f32[8,8])"
+    text = _fused(body, "kLoop", shape, "p, q").replace("p = f32[8]", "p = f32[8,8]").replace("q = f32[8]", "q = f32[8,8]")
+    return _can_share(text, operand, "f", rules=GPU_RULES, user_index=index)
+
+
+def test_gpu_multi_output_fusions_share_what_no_reordering_output_reads() -> None:
+    assert _multi_output(True, "p", (0,))
+    assert not _multi_output(True, "q", (1,))
+    assert not _multi_output(True, "p", (1,))
+    assert _multi_output(False, "q", (0,)) and _multi_output(False, "q", (1,))
+
+
+SLICE_AND_UPDATE = """
+  x = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  s = f32[{n}] dynamic-slice(x, {read}), dynamic_slice_sizes={{{n}}}
+  e = f32[{n}] exponential(s)
+  ROOT d = f32[8] dynamic-update-slice(x, e, i)
+"""
+
+
+@pytest.mark.parametrize(("n", "read", "expected"), [(2, "i", True), (2, "j", False), (1, "j", True)])
+def test_gpu_slices_share_with_an_update_of_the_same_place(n: int, read: str, expected: bool) -> None:
+    # The whole answer is yes either way, because the update is a pair of the fusion's body; here only the hint is asked.
+    module = parse_module(
+        _fused(SLICE_AND_UPDATE.format(n=n, read=read), "kLoop", operands="p, i, j").replace(
+            " ROOT f", " i = s32[] parameter(2)\n j = s32[] parameter(3)\n ROOT f"
+        )
+    )
+    entry = module.entry
+
+    assert GPU_RULES.hint(entry.find("p"), (), entry.find("f"), ()) is expected
+
+
+REDUCTION = """
+HloModule m
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+fused {
+  x = f32[64,64] parameter(0)
+  y = f32[64,64] parameter(1)
+  zero = f32[] constant(0)
+  s0 = f32[64,64] add(x, y)
+  r = f32[64] reduce(s0, zero), dimensions={1}, to_apply=add
+  ROOT t = (f32[64], f32[64,64]) tuple(r, s0)
+}
+
+ENTRY main {
+  p = f32[64,64] parameter(0)
+  q = f32[64,64] parameter(1)
+  ROOT f = (f32[64], f32[64,64]) fusion(p, q), kind=kInput, calls=fused
+}
+""".replace("s0", "sum")
+
+
+def test_gpu_reductions_share_with_the_other_output() -> None:
+    assert _can_share(REDUCTION, "p", "f", rules=GPU_RULES, user_index=(1,))
+
+
+SCATTER = """
+HloModule m
+
+update {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] add(a, b)
+}
+
+fused {
+  x = f32[8] parameter(0)
+  i = s32[8,1] parameter(1)
+  ROOT sc = f32[8] scatter(x, i, {updates}), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=update
+}
+
+ENTRY main {
+  p = f32[8] parameter(0)
+  i = s32[8,1] parameter(1)
+  ROOT f = f32[8] fusion(p, i), kind=kInput, calls=fused
+}
+"""
+
+
+def test_gpu_scatter_fusions_share_an_input_that_is_no_update_too() -> None:
+    text = SCATTER.replace("{{", "{").replace("}}", "}")
+    other = text.replace("{updates}", "y").replace(
+        " i = s32[8,1] parameter(1)\n  ROOT sc",
+        " i = s32[8,1] parameter(1)\n  c = f32[] constant(1)\n  y = f32[8] broadcast(c), dimensions={}\n  ROOT sc",
+    )
+    same = text.replace("{updates}", "x")
+    ask = [parse_module(t).entry for t in (other, same)]
+
+    assert [GPU_RULES.hint(e.find("p"), (), e.find("f"), ()) for e in ask] == [True, False]
+
+
+def test_gpu_has_no_opinion_on_other_users() -> None:
+    entry = parse_module(_entry(f"{P}ROOT r = f32[8] negate(p)")).entry
+
+    assert GPU_RULES.hint(entry.find("p"), (), entry.find("r"), ()) is None
+
+
+# -- NVIDIA ------------------------------------------------------------------------------------------------------------
+
+ALL_REDUCE = (
+    "HloModule m\n\nadd {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b)\n}\n\n"
+    "ENTRY main {\n p = f32[8] parameter(0)\n q = f32[8] parameter(1)\n"
+    " ROOT r = %s all-reduce(%s), replica_groups={}, to_apply=add\n}\n"
+)
+
+
+def test_nvidia_all_reduce_works_in_place() -> None:
+    one, two = ALL_REDUCE % ("f32[8]", "p"), ALL_REDUCE % ("(f32[8], f32[8])", "p, q")
+
+    assert _can_share(one, "p", "r", rules=NVIDIA_RULES)
+    assert _can_share(two, "q", "r", rules=NVIDIA_RULES, user_index=(1,))
+    assert not _can_share(two, "q", "r", rules=NVIDIA_RULES, user_index=(0,))
+
+
+MATMUL = _entry(
+    "a = f32[4,4] parameter(0)\nb = f32[4,4] parameter(1)\nc = f32[4,4] parameter(2)\n"
+    'ROOT r = (f32[4,4], s8[16]) custom-call(a, b, {c}), custom_call_target="__cublas$lt$matmul", '
+    'backend_config={"gemm_backend_config":{"beta":{beta}}}'
+)
+
+
+@pytest.mark.parametrize(("c", "beta", "expected"), [("c", "1", True), ("c", "0", False), ("b", "1", False)])
+def test_nvidia_matmul_writes_over_the_matrix_it_adds(c: str, beta: str, expected: bool) -> None:
+    text = MATMUL.replace("{c}", c).replace("{beta}", beta)
+
+    assert _can_share(text, c, "r", rules=NVIDIA_RULES, user_index=(0,)) is expected
