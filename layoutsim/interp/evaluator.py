@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 
@@ -38,18 +39,15 @@ from layoutsim.interp.rounding import finish
 from layoutsim.interp.values import (
     TOKEN_VALUE,
     Array,
-    EvaluationError,
     Value,
     as_array,
     as_tuple,
     fail,
-    fits,
     value_from,
     zeros,
 )
 from layoutsim.ir import Computation, Instruction, Module, Opcode, TupleShape, total_bytes
 from layoutsim.ir.payloads import (
-    AsyncPayload,
     CollectivePayload,
     CollectivePermutePayload,
     RngGetAndUpdateStatePayload,
@@ -93,7 +91,7 @@ def evaluate(module: Module, *arguments: object, options: Options = DEFAULT_OPTI
 
 
 @frozen
-class _Plan:
+class Plan:
     """A computation's instructions in order; behind each, what is not needed any more."""
 
     order: tuple[Instruction, ...]
@@ -124,7 +122,7 @@ class Interpreter:
         self.options = options
         self.devices: Devices = infer_devices(module, options.replicas, options.partitions)
         self.outfeed: list[tuple[int, Value]] = []
-        self._plans: dict[Computation, _Plan] = {}
+        self._plans: dict[Computation, Plan] = {}
         self._constants: dict[Instruction, Value] = {}
         self._groups: dict[Instruction, list[list[int]]] = {}
         self._random = np.random.default_rng(options.seed)
@@ -139,14 +137,17 @@ class Interpreter:
         Args:
             arguments: for each device one value for each entry parameter; a single list serves all devices.
         """
-        entry = self.module.entry
+        devices = tuple(range(self.devices.count))
+        return tuple(self.run_computation(self.module.entry, devices, self.prepare(arguments)))
+
+    def prepare(self, arguments: Sequence[Sequence[object]]) -> list[PerDevice]:
+        """Arguments as values, one row for each device."""
         if len(arguments) == 1:
             arguments = list(arguments) * self.devices.count
         if len(arguments) != self.devices.count:
             raise InputError(f"expected arguments for {self.devices.count} devices, got {len(arguments)}")
         known: dict[int, Value] = {}
-        prepared = [self._arguments(given, entry, known) for given in arguments]
-        return tuple(self.run_computation(entry, tuple(range(self.devices.count)), prepared))
+        return [self._arguments(given, self.module.entry, known) for given in arguments]
 
     def _arguments(self, given: Sequence[object], entry: Computation, known: dict[int, Value]) -> PerDevice:
         parameters = entry.parameters
@@ -163,7 +164,7 @@ class Interpreter:
         self, computation: Computation, devices: tuple[int, ...], arguments: Sequence[tuple[Value, ...]]
     ) -> list[Value]:
         """The root's value on each of ``devices``, given the parameters of each."""
-        plan = self._plan(computation)
+        plan = self.plan(computation)
         values: dict[Instruction, PerDevice] = {}
         for instruction, released in zip(plan.order, plan.releases, strict=True):
             if instruction.opcode is Opcode.PARAMETER:
@@ -171,21 +172,25 @@ class Interpreter:
                 values[instruction] = tuple(given[number] for given in arguments)
             else:
                 operands = [values[operand] for operand in instruction.operands]
-                values[instruction] = tuple(self._evaluate(instruction, devices, operands))
+                values[instruction] = tuple(self.evaluate_instruction(instruction, devices, operands))
             for dead in released:
                 del values[dead]
         return list(values[computation.root])
 
-    def _plan(self, computation: Computation) -> _Plan:
+    def plan(self, computation: Computation) -> Plan:
+        """The order in which a computation runs (1)."""
         plan = self._plans.get(computation)
         if plan is None:
             schedule = self.module.schedule
             is_scheduled = schedule is not None and computation in schedule
             order = schedule.sequence(computation) if schedule is not None and is_scheduled else post_order(computation)
-            plan = self._plans[computation] = _Plan(tuple(order), _releases(order, computation.root))
+            plan = self._plans[computation] = Plan(tuple(order), _releases(order, computation.root))
         return plan
 
-    def _evaluate(self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]) -> list[Value]:
+    def evaluate_instruction(
+        self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]
+    ) -> list[Value]:
+        """The instruction's value on each of ``devices``; ``operands`` hold a value for each of them."""
         if total_bytes(instruction.shape) > self.options.max_value_bytes:
             raise fail(instruction, f"{instruction.shape} is larger than the limit of {self.options.max_value_bytes} bytes")
         handler = self._handlers.get(instruction.opcode)
@@ -227,10 +232,14 @@ class Interpreter:
         return table | dict.fromkeys(GROUP_FUNCTIONS, self._collective)
 
     def _constant(self, instruction: Instruction, devices: tuple[int, ...], _operands: list[PerDevice]) -> list[Value]:
+        return [self.constant_value(instruction)] * len(devices)
+
+    def constant_value(self, instruction: Instruction) -> Value:
+        """The value of a constant, the same object each time."""
         if instruction not in self._constants:
             name = instruction.name
             self._constants[instruction] = literal_value(instruction.constant.literal, self.options.elided_constants, name)
-        return [self._constants[instruction]] * len(devices)
+        return self._constants[instruction]
 
     def _partition_id(self, _instruction: Instruction, devices: tuple[int, ...], _operands: list[PerDevice]) -> list[Value]:
         return [np.array(self.devices.partition_of(device), np.uint32) for device in devices]
@@ -251,14 +260,10 @@ class Interpreter:
         return self.run_computation(instruction.to_apply, devices, _rows(operands, devices))
 
     def _async_start(self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]) -> list[Value]:
-        """((operands), result, contexts...); the result is computed here, so that later changes cannot reach it."""
-        instruction.payload_as(AsyncPayload)
-        shape = instruction.shape
-        assert isinstance(shape, TupleShape), instruction
+        """The result is computed here, so that later changes cannot reach it."""
         rows = _rows(operands, devices)
         results = self.run_computation(instruction.to_apply, devices, rows)
-        contexts = tuple(map(zeros, shape.elements[2:]))
-        return [(row, result, *contexts) for row, result in zip(rows, results, strict=True)]
+        return [async_value(instruction, row, result) for row, result in zip(rows, results, strict=True)]
 
     def _while(self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]) -> list[Value]:
         states = list(operands[0])
@@ -277,7 +282,7 @@ class Interpreter:
 
     def _conditional(self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]) -> list[Value]:
         branches = instruction.called_computations
-        chosen = [_branch(as_array(selector), len(branches)) for selector in operands[0]]
+        chosen = [branch_number(as_array(selector), len(branches)) for selector in operands[0]]
         results: list[Value] = [TOKEN_VALUE] * len(devices)
         for number, branch in enumerate(branches):
             members = [i for i, choice in enumerate(chosen) if choice == number]
@@ -450,8 +455,15 @@ def _rows(operands: list[PerDevice], devices: tuple[int, ...]) -> list[tuple[Val
     return list(zip(*operands, strict=True)) if operands else [()] * len(devices)
 
 
-def _branch(selector: Array, count: int) -> int:
-    """True is branch 0; an index out of range is the last branch."""
+def async_value(start: Instruction, operands: tuple[Value, ...], result: Value) -> Value:
+    """The value of an ``async-start``: ((operands), result, contexts...)."""
+    shape = start.shape
+    assert isinstance(shape, TupleShape), start
+    return (operands, result, *map(zeros, shape.elements[2:]))
+
+
+def branch_number(selector: Array, count: int) -> int:
+    """Which branch a conditional takes: true is 0; an index out of range is the last."""
     if selector.dtype == np.bool_:
         return 0 if selector else 1
     return int(selector) if 0 <= selector < count else count - 1
@@ -459,19 +471,7 @@ def _branch(selector: Array, count: int) -> int:
 
 def source_target_pairs(frontend_attributes: str) -> list[tuple[int, int]] | None:
     """The pairs of ``_xla_send_recv_source_target_pairs={{0,1},{1,2}}``, ``None`` where there are none."""
-    import re
-
     match = re.search(r'_xla_send_recv_source_target_pairs="?(\{[\d,{}\s]*\})', frontend_attributes)
     if match is None:
         return None
     return [(int(s), int(t)) for s, t in re.findall(r"\{\s*(\d+)\s*,\s*(\d+)\s*\}", match.group(1))]
-
-
-def check_fits(value: Value, instruction: Instruction) -> None:
-    """Refuse a value that does not have the instruction's shape.
-
-    Raises:
-        EvaluationError: it does not.
-    """
-    if not fits(value, instruction.shape):
-        raise EvaluationError(f"{instruction.name}: value does not have shape {instruction.shape}")
