@@ -25,7 +25,7 @@ from layoutsim.analysis.gpu_transpose import tiled_transpose
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.payloads import DimensionsPayload
-from layoutsim.ir.shape import ArrayShape, Shape, TupleShape, leaves
+from layoutsim.ir.shape import ArrayShape, Shape, TupleShape, leaves, order_or_default
 
 _MAX_CONCATENATED = 4
 
@@ -221,7 +221,7 @@ def _transpose_is_bitcast(transpose: Instruction) -> bool:
     source, result = transpose.operand(0).shape, transpose.shape
     assert isinstance(source, ArrayShape) and isinstance(result, ArrayShape), transpose
     moved = transpose.payload_as(DimensionsPayload).dimensions
-    return tuple(moved[d] for d in result.minor_to_major) == source.minor_to_major
+    return tuple(moved[d] for d in order_or_default(result)) == order_or_default(source)
 
 
 def _is_bitcast(a: Shape, b: Shape) -> bool:
@@ -251,7 +251,7 @@ def _blocks(shape: ArrayShape, cuts: set[int]) -> list[int] | None:
         block_of[dimension] = block
         product *= size
         block += product in cuts
-    memory = [d for d in reversed(shape.minor_to_major) if d in block_of]
+    memory = [d for d in reversed(order_or_default(shape)) if d in block_of]
     for before, after in pairwise(memory):
         if block_of[before] == block_of[after] and before > after:
             return None

@@ -15,7 +15,7 @@ from attrs import frozen
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.payloads import DimensionsPayload
-from layoutsim.ir.shape import ArrayShape
+from layoutsim.ir.shape import ArrayShape, order_or_default
 
 _WARP = 32
 _MAX_BATCH = 8
@@ -85,7 +85,7 @@ def _is_race_free(dimensions: ReductionDimensions) -> bool:
 
 
 def _are_neighbours(shape: ArrayShape, dimensions: Collection[int]) -> bool:
-    ranks = sorted(rank for rank, d in enumerate(shape.minor_to_major) if d in dimensions)
+    ranks = sorted(rank for rank, d in enumerate(order_or_default(shape)) if d in dimensions)
     return not ranks or ranks[-1] - ranks[0] == len(ranks) - 1
 
 
@@ -93,7 +93,7 @@ def _parts(shape: ArrayShape, middle: Collection[int]) -> tuple[int, int, int]:
     """Sizes more major than the ``middle`` dimensions, of them, and more minor."""
     sizes = {"minor": 1, "middle": 1, "major": 1}
     part = "minor"
-    for dimension in shape.minor_to_major:
+    for dimension in order_or_default(shape):
         if part == "minor" and dimension in middle:
             part = "middle"
         elif part == "middle" and dimension not in middle:

@@ -20,7 +20,7 @@ from layoutsim.ir.element_type import ElementType
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.payloads import DimensionsPayload
-from layoutsim.ir.shape import ArrayShape
+from layoutsim.ir.shape import ArrayShape, order_or_default
 
 _BANKS = 32
 _BANK_BITS = 32
@@ -120,7 +120,7 @@ def _bits(element_type: ElementType) -> int:
 
 
 def _is_row_major(shape: ArrayShape) -> bool:
-    return shape.minor_to_major == tuple(range(shape.rank - 1, -1, -1))
+    return order_or_default(shape) == tuple(range(shape.rank - 1, -1, -1))
 
 
 def _product(sizes: Sequence[int]) -> int:

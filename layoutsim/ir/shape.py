@@ -332,6 +332,14 @@ def total_bytes(shape: Shape) -> int:
     return sum(byte_size(leaf) for _, leaf in leaves(shape))
 
 
+def order_or_default(shape: ArrayShape) -> tuple[int, ...]:
+    """``minor_to_major``; the default order where there is no layout, as a reader of HLO text fills it in.
+
+    Layout assignment leaves arrays inside fusions without a layout.
+    """
+    return (shape.layout or default_layout(shape.rank)).minor_to_major
+
+
 def true_rank(shape: ArrayShape) -> int:
     """Number of dimensions whose size is not 1."""
     return sum(size != 1 for size in shape.dimensions)
