@@ -27,6 +27,7 @@ from layoutsim.text import ParseOptions, parse_module
 from layoutsim.text.printer import print_module
 from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT, verify
 from tests.fuzz.mutations import mutated, mutated_bytes
+from tests.fuzz.proto_mutations import mutated_proto
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -56,8 +57,13 @@ def text_reader(seeds: Sequence[str]) -> Reader:
 
 
 def proto_reader(seeds: Sequence[bytes]) -> Reader:
-    """Files of unknown kind: gzip, binary protos, text in any bytes."""
-    return Reader(_feed_bytes, (ParseError, InputError), lambda source: mutated_bytes(source, seeds))
+    """Files of unknown kind: gzip, binary protos, text in any bytes; two thirds are protos with a few fields changed."""
+    plain = [seed for seed in seeds if not seed.startswith(b"\x1f\x8b")]
+
+    def inputs(source: random.Random) -> bytes:
+        return mutated_proto(source, plain) if source.random() < 0.66 else mutated_bytes(source, seeds)
+
+    return Reader(_feed_bytes, (ParseError, InputError), inputs)
 
 
 def report_reader(seeds: Sequence[str]) -> Reader:
