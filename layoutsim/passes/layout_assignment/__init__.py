@@ -34,6 +34,7 @@ from layoutsim.passes.layout_assignment.options import (
     BackendName,
     ComputationOrder,
     ConvolutionLayout,
+    LoopInvariants,
     ReshapeAlignment,
 )
 from layoutsim.passes.layout_assignment.reasons import Reason, Rule
@@ -54,6 +55,7 @@ __all__ = [
     "InsertedCopy",
     "LayoutAssignment",
     "LayoutAssignmentResult",
+    "LoopInvariants",
     "OperandDemand",
     "Reason",
     "ReshapeAlignment",

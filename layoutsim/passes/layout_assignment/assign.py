@@ -18,9 +18,10 @@ from layoutsim.passes.layout_assignment.computation_layouts import (
     update_computation_layouts,
 )
 from layoutsim.passes.layout_assignment.constraints import ROUNDS
+from layoutsim.passes.layout_assignment.loop_invariants import Negotiation
 from layoutsim.passes.layout_assignment.mandatory import add_mandatory_constraints, constrain_custom_call
 from layoutsim.passes.layout_assignment.materialize import Materializer
-from layoutsim.passes.layout_assignment.options import ComputationOrder
+from layoutsim.passes.layout_assignment.options import ComputationOrder, LoopInvariants
 from layoutsim.passes.layout_assignment.plan import channel_of
 from layoutsim.passes.layout_assignment.prepare import (
     add_protective_copies,
@@ -38,7 +39,11 @@ MAX_ROUNDS = 100
 
 
 def assign_layouts(
-    module: Module, backend: Backend, *, order: ComputationOrder = ComputationOrder.FORWARD
+    module: Module,
+    backend: Backend,
+    *,
+    order: ComputationOrder = ComputationOrder.FORWARD,
+    loop_invariants: LoopInvariants = LoopInvariants.BODY,
 ) -> LayoutAssignmentResult:
     """Give every array of ``module`` a layout, in place.
 
@@ -47,20 +52,24 @@ def assign_layouts(
             caller wants, and is completed.
         backend: whose rules apply.
         order: in which computations are laid out.
+        loop_invariants: who chooses the layout of what a loop only reads.
 
     Raises:
         LayoutError: the module demands what cannot be, or holds a bitcast.
     """
     with no_collection():
-        return _assign_layouts(module, backend, order)
+        return _assign_layouts(module, backend, order, loop_invariants)
 
 
-def _assign_layouts(module: Module, backend: Backend, order: ComputationOrder) -> LayoutAssignmentResult:
+def _assign_layouts(
+    module: Module, backend: Backend, order: ComputationOrder, loop_invariants: LoopInvariants
+) -> LayoutAssignmentResult:
     protective = add_protective_copies(module)
     clone_shared_branches(module)
     check_entry_layout(module)
     state = State.start(module, backend, order)
-    _find_layouts(state)
+    negotiation = Negotiation.start(state) if loop_invariants is LoopInvariants.CALLER else None
+    _find_layouts(state, negotiation)
     materializer = Materializer(state)
     for computation in state.computations:
         materializer.assign(computation)
@@ -69,7 +78,9 @@ def _assign_layouts(module: Module, backend: Backend, order: ComputationOrder) -
     return LayoutAssignmentResult(True, (), tuple(copies), _all_reasons(state))
 
 
-def _find_layouts(state: State) -> None:
+def _find_layouts(state: State, negotiation: Negotiation | None) -> None:
+    if negotiation is not None:
+        state.asked_of_caller = negotiation.asked_of_caller
     changed, number = True, 0
     while changed or number < ROUNDS:
         if number == MAX_ROUNDS:
@@ -79,6 +90,8 @@ def _find_layouts(state: State) -> None:
             _lay_out(state, computation)
         state.store.priority += 1
         changed = reconcile_aliases(state)
+        if negotiation is not None and negotiation.after_round(state):
+            changed = True
         number += 1
 
 

@@ -19,6 +19,7 @@ from layoutsim.passes.layout_assignment.options import (
     BackendName,
     ComputationOrder,
     ConvolutionLayout,
+    LoopInvariants,
     ReshapeAlignment,
 )
 from layoutsim.passes.layout_assignment.result import LayoutAssignmentResult
@@ -37,6 +38,7 @@ class LayoutAssignment(Pass):
         convolution_fusion: constrain plain convolutions too.
         pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor.
         computation_order: callees first, or callers first (every backend).
+        loop_invariants: who chooses the layout of what a loop only reads (every backend; XLA: the body).
     """
 
     name: ClassVar[str] = "layout-assignment"
@@ -49,6 +51,7 @@ class LayoutAssignment(Pass):
     convolution_fusion: bool = False
     pack_along_contraction: bool = True
     computation_order: ComputationOrder = ComputationOrder.FORWARD
+    loop_invariants: LoopInvariants = LoopInvariants.BODY
 
     def rules(self) -> Backend:
         """The rules that these options choose."""
@@ -68,4 +71,4 @@ class LayoutAssignment(Pass):
                 )
 
     def run(self, module: Module) -> LayoutAssignmentResult:
-        return assign_layouts(module, self.rules(), order=self.computation_order)
+        return assign_layouts(module, self.rules(), order=self.computation_order, loop_invariants=self.loop_invariants)

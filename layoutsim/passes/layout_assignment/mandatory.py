@@ -156,7 +156,8 @@ def _constrain_while(state: State, loop: Instruction) -> None:
     if not _equal(condition.parameters[0], body.parameters[0]):
         _take_parameter(condition, body, priority, body.parameters[0])
     node = state.node(loop)
-    state.store.set_operand(body.result, node, 0, reasons.WHILE, leaf_causes=body.result_reasons)
+    asked = state.asked_of_caller(loop, body.result)
+    state.store.set_operand(asked, node, 0, reasons.WHILE, leaf_causes=body.result_reasons)
     state.store.set_instruction(body.result, node, reasons.WHILE, leaf_causes=body.result_reasons)
 
 

@@ -42,6 +42,16 @@ class ConvolutionLayout(StrEnum):
     NHWC = "nhwc"
 
 
+class LoopInvariants(StrEnum):
+    """Who chooses the layout of what a loop only reads: its body (what XLA does), or its caller where the body does not care.
+
+    See :mod:`layoutsim.passes.layout_assignment.loop_invariants`.
+    """
+
+    BODY = "body"
+    CALLER = "caller"
+
+
 class ComputationOrder(StrEnum):
     """Callees before callers (what every backend of XLA does), or the other way round."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import define, field
 
 from layoutsim.analysis.points_to import PointsTo
@@ -54,6 +56,8 @@ class State:
         computations: those to lay out, in working order.
         mismatches: branches whose result must be that of another branch, and the layout they had.
         channels: layout of each cross-module channel.
+        asked_of_caller: the layouts that a loop with this carried shape demands of its operand; all of them, unless a variant
+            leaves some to the caller.
     """
 
     module: Module
@@ -67,6 +71,7 @@ class State:
     mismatches: dict[Computation, ComputationConstraint] = field(factory=dict[Computation, ComputationConstraint], init=False)
     channels: dict[int, Layout] = field(factory=dict[int, Layout], init=False)
     plans: dict[Computation, Plan] = field(factory=dict[Computation, Plan], init=False)
+    asked_of_caller: Callable[[Instruction, Shape], Shape] = field(default=lambda _loop, shape: shape, init=False)
 
     @staticmethod
     def start(module: Module, backend: Backend, order: ComputationOrder) -> State:
