@@ -132,7 +132,8 @@ class Module:
             self._computations = dict.fromkeys(order)
         if is_entry:
             self._entry = computation
-        self._used_suffixes = None
+        if self._used_suffixes is not None:
+            self._register_all(computation)
         return computation
 
     def remove_computation(self, computation: Computation) -> None:
@@ -172,10 +173,13 @@ class Module:
         if self._used_suffixes is None:
             self._used_suffixes = {}
             for computation in self._computations:
-                self.register_name(computation.name)
-                for instruction in computation.instructions:
-                    self.register_name(instruction.name)
+                self._register_all(computation)
         return self._used_suffixes
+
+    def _register_all(self, computation: Computation) -> None:
+        self.register_name(computation.name)
+        for instruction in computation.instructions:
+            self.register_name(instruction.name)
 
     def __repr__(self) -> str:
         return f"<module {self.name}, {len(self._computations)} computations, {self.instruction_count} instructions>"

@@ -22,14 +22,15 @@ def read_dumps(folder: Path) -> dict[str, str]:
     """The texts of the last compilation by stage: ``before_layout``, ``after_layout``, ``final`` and the reports.
 
     Stages that the compiler did not reach are missing. A pass that changes nothing dumps nothing after it, so
-    ``after_layout`` is ``before_layout`` then.
+    ``after_layout`` is ``before_layout`` then, provided that the compiler got further.
     """
     files = sorted(path for path in folder.iterdir() if path.is_file())
     found = {stage: path.read_text() for stage, pattern in _STAGES.items() if (path := _largest(files, pattern))}
     before = next((path for pattern in _BEFORE if (path := _largest(files, pattern))), None)
     if before is not None:
         found["before_layout"] = before.read_text()
-        found.setdefault("after_layout", found["before_layout"])
+        if "final" in found:
+            found.setdefault("after_layout", found["before_layout"])
     return found
 
 

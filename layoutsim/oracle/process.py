@@ -87,7 +87,7 @@ class Oracle:
         python: str | None = None,
         timeout: float = 600.0,
     ) -> None:
-        self.backend = backend
+        self.backend: Backend = backend
         self.devices = devices
         self.release = ""
         self._python = python or os.environ.get(PYTHON_VARIABLE) or sys.executable

@@ -103,7 +103,7 @@ _CONTROL: list[tuple[int, Step]] = [
     (5, control.loop(_take_steps)),
     (4, control.branches(_take_steps)),
     (3, control.call(_take_steps)),
-    (2, control.fusion(_take_simple_steps)),
+    (1, control.fusion(_take_simple_steps)),
 ]
 
 
@@ -123,7 +123,7 @@ def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Mo
     _take_steps(entry, source.integer(1, limits.steps))
     entry.builder.build(_result(entry), is_entry=True)
     module.entry_layout = _entry_layout(module, source)
-    if chance(source, 15):
+    if chance(source, 8):
         module.input_output_aliases = _aliases(module, source)
     return module
 

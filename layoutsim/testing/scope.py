@@ -185,7 +185,7 @@ class Scope:
 
     def nested(self, name: str) -> Scope:
         """A scope for a computation that this one calls."""
-        return Scope(self.world, Builder(name, self.world.module), self.depth + 1)
+        return Scope(self.world, Builder(self.world.module.unique_name(name), self.world.module), self.depth + 1)
 
 
 _NUMPY = {
@@ -210,7 +210,7 @@ def shared_computation(scope: Scope, name: str, grow: Callable[[Builder], Instru
     """The computation of this name, grown at the first request; all users in the module share it."""
     made = scope.world.shared
     if name not in made:
-        builder = Builder(name, scope.world.module)
+        builder = Builder(scope.world.module.unique_name(name), scope.world.module)
         made[name] = builder.build(grow(builder))
     return made[name]
 

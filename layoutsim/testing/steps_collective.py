@@ -10,12 +10,12 @@ from layoutsim.testing.chooser import chance
 from layoutsim.testing.scope import F32, MAX_ELEMENTS, Scope, scalar_function
 
 
-def _payload(scope: Scope, dimension: int | None = None) -> tuple[CollectivePayload, int]:
+def _payload(scope: Scope, dimension: int | None = None, *, takes_ids: bool = True) -> tuple[CollectivePayload, int]:
     """Attributes and group size: all devices together, or two halves."""
     devices = scope.world.limits.devices
     size = devices if devices < 4 or chance(scope.chooser, 60) else devices // 2
     groups = tuple(tuple(range(start, start + size)) for start in range(0, devices, size))
-    global_ids = chance(scope.chooser, 30)
+    global_ids = takes_ids and chance(scope.chooser, 30)
     payload = CollectivePayload(
         ListReplicaGroups(groups),
         channel_id=scope.world.next_channel() if global_ids else None,
@@ -53,7 +53,7 @@ def all_reduce(scope: Scope) -> None:
     operands = [scope.any_array(lambda s: s.element_type is F32)]
     if chance(scope.chooser, 25):
         operands.append(scope.any_array(lambda s: s.element_type is F32))
-    payload, _ = _payload(scope)
+    payload, _ = _payload(scope, takes_ids=len(operands) == 1)
     reducer = scalar_function(scope, Opcode.ADD, F32)
     _keep(scope, scope.builder.apply(Opcode.ALL_REDUCE, *operands, payload=payload, calls=[reducer]), len(operands))
 
@@ -77,13 +77,18 @@ def all_to_all(scope: Scope) -> None:
         return
     if chance(scope.chooser, 70):
         operand, dimension = _divisible(scope)
-        payload, _ = _payload(scope, dimension)
+        payload, _ = _payload(scope, dimension, takes_ids=False)
         scope.keep(scope.builder.apply(Opcode.ALL_TO_ALL, operand, payload=payload))
         return
-    payload, count = _payload(scope)
+    payload, count = _payload(scope, takes_ids=False)
     first = scope.any_array(lambda s: s.element_type is F32)
-    operands = [first, *(scope.like(first) for _ in range(count - 1))]
+    operands = [first, *(_twin(scope, first) for _ in range(count - 1))]
     _keep(scope, scope.builder.apply(Opcode.ALL_TO_ALL, *operands, payload=payload), len(operands), is_tuple=True)
+
+
+def _twin(scope: Scope, value: Instruction) -> Instruction:
+    """An array of the very same shape, layout included: XLA's verifier wants that of a tuple's elements here."""
+    return scope.chooser.pick(scope.arrays(lambda s: s == value.shape))
 
 
 def _divisible(scope: Scope) -> tuple[Instruction, int]:
@@ -114,7 +119,7 @@ def collective_broadcast(scope: Scope) -> None:
     """An array of the first device of each group."""
     if _alone(scope):
         return
-    payload, _ = _payload(scope)
+    payload, _ = _payload(scope, takes_ids=False)
     scope.keep(scope.builder.apply(Opcode.COLLECTIVE_BROADCAST, scope.any_array(), payload=payload))
 
 

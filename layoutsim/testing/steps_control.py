@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from layoutsim.build import Builder
 from layoutsim.ir import ArrayShape, Computation, ElementType, Instruction, Opcode, Shape, TupleShape, array_shape
 from layoutsim.ir.payloads import FusionPayload
 from layoutsim.testing.chooser import chance
@@ -88,7 +87,7 @@ def _successor(scope: Scope, element: Instruction) -> Instruction:
 
 
 def _loop_condition(scope: Scope, state: Shape) -> Computation:
-    builder = Builder("condition", scope.world.module)
+    builder = scope.nested("condition").builder
     counter = builder.element(builder.parameter(state), 0)
     return builder.build(builder.compare(counter, builder.constant(np.int32(3)), "LT"))
 
@@ -151,7 +150,7 @@ def call(grow: Grow) -> Step:
 
 
 def fusion(grow: Grow) -> Step:
-    """A loop fusion of a few simple steps (GPU; the other way in has no fusions)."""
+    """A loop fusion of a few simple steps, which must use everything in it (GPU; the other way in has no fusions)."""
 
     def step(scope: Scope) -> None:
         if scope.world.limits.backend != "gpu" or scope.depth >= scope.world.limits.depth:
@@ -160,11 +159,14 @@ def fusion(grow: Grow) -> Step:
         operands = [scope.any_array() for _ in range(scope.chooser.integer(1, 2))]
         inner.values += [inner.builder.parameter(o.shape) for o in operands]
         grow(inner, scope.chooser.integer(1, 3))
-        root = inner.values[-1]
-        body = inner.builder.build(root)
+        loose = [i for i in inner.builder.computation.instructions if not i.user_count]
+        body = inner.builder.build(loose[0] if len(loose) == 1 else inner.builder.tuple(*loose))
         fused = scope.builder.apply(Opcode.FUSION, *operands, payload=FusionPayload("kLoop"), calls=[body])
-        if isinstance(fused.shape, ArrayShape):
+        if len(loose) == 1:
             scope.keep(fused)
+            return
+        for i in range(len(loose)):
+            scope.keep(scope.builder.element(fused, i))
 
     return step
 
