@@ -1,4 +1,4 @@
-"""Random packing problems and random schedules: inputs for heap algorithms and schedulers, from a seed or drawn by Hypothesis."""
+"""Random packing problems and schedules: inputs for heap algorithms and schedulers, from a seed or drawn by Hypothesis."""
 
 from __future__ import annotations
 
