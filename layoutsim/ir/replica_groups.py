@@ -16,6 +16,9 @@ from layoutsim.errors import ShapeError
 
 Groups = tuple[tuple[int, ...], ...]
 
+MAX_DEVICES = 1 << 24
+"""A number of devices from which on a short text would take gigabytes once its groups are listed."""
+
 
 class ReplicaGroups(Protocol):
     """What every spelling offers. An empty list means one group of everybody."""
@@ -73,7 +76,7 @@ class IotaReplicaGroups:
     """``[groups,size]<=[reshape]T(transpose)``: ``arange`` reshaped, transposed, and cut into equal groups.
 
     Raises:
-        ShapeError: the two sides name different numbers of devices, or ``transpose`` is not a permutation.
+        ShapeError: the two sides name different numbers of devices, or too many; or ``transpose`` is not a permutation.
     """
 
     group_count: int
@@ -84,6 +87,10 @@ class IotaReplicaGroups:
     def __attrs_post_init__(self) -> None:
         if sorted(self.transpose) != list(range(len(self.reshape))):
             raise ShapeError(f"T{self.transpose} is not a permutation of the dimensions of {list(self.reshape)}")
+        if min((self.group_count, self.group_size, *self.reshape)) < 1:
+            raise ShapeError("numbers of groups and devices must be at least 1")
+        if max(math.prod(self.reshape), self.group_count, self.group_size) > MAX_DEVICES:
+            raise ShapeError(f"more than {MAX_DEVICES:,} devices are not modelled")
         if self.group_count * self.group_size != math.prod(self.reshape):
             raise ShapeError(
                 f"{self.group_count} groups of {self.group_size} are not the {math.prod(self.reshape)} devices of "
@@ -128,13 +135,16 @@ class DeviceMesh:
     iota_reshape: tuple[int, ...] = ()
     iota_transpose: tuple[int, ...] = ()
 
+    @property
+    def device_count(self) -> int:
+        return math.prod(size for _, size in self.axes)
+
     def devices(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """Device ids in the shape of the axes."""
         sizes = tuple(size for _, size in self.axes)
-        count = math.prod(sizes)
         if self.device_ids:
             return np.array(self.device_ids, dtype=np.int64).reshape(sizes)
-        ids = np.arange(count, dtype=np.int64)
+        ids = np.arange(self.device_count, dtype=np.int64)
         if self.iota_reshape:
             ids = ids.reshape(self.iota_reshape).transpose(self.iota_transpose)
         return ids.reshape(sizes)

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from layoutsim.errors import ShapeError
 from layoutsim.ir.replica_groups import (
+    MAX_DEVICES,
     DeviceMesh,
     IotaReplicaGroups,
     ListReplicaGroups,
@@ -110,6 +111,8 @@ def _read_mesh(lexer: Lexer) -> _Mesh:
     names = [name for name, _ in axes]
     if len(set(names)) != len(names):
         raise lexer.source.error(f"axis names {names} are not unique", start)
+    if math.prod(size for _, size in axes) > MAX_DEVICES:
+        raise lexer.source.error(f"expected at most {MAX_DEVICES:,} devices in a mesh", start)
     if not axes or not lexer.eat(","):
         return _Mesh(DeviceMesh(axes))
     if lexer.kind != Kind.ATTRIBUTE or lexer.value != "device_ids":
@@ -147,7 +150,7 @@ def _read_device_ids(lexer: Lexer, axes: tuple[tuple[str, int], ...]) -> DeviceM
         reshape, transpose = canonical_iota(*_read_iota(lexer))
         lexer.expect(")")
         if math.prod(reshape) != count:
-            raise lexer.source.error(f"expected {count} devices, got {math.prod(reshape)}", start)
+            raise lexer.source.error(f"expected {count} devices, got {list(reshape)}", start)
         return DeviceMesh(axes) if len(reshape) == 1 else DeviceMesh(axes, (), reshape, transpose)
     ids = [lexer.integer()]
     while lexer.eat(","):
@@ -277,8 +280,10 @@ class _Leaf:
         if self.replicate_last and self.last_tile_dims is not None:
             return "expected last_tile_dim_replicate or last_tile_dims, got both"
         count = math.prod(self.tile)
+        found = math.prod(self.iota[0]) if self.iota is not None else 0
+        if max(count, found) >= 2**63:
+            return "expected a number of devices below 2**63"
         if self.iota is not None:
-            found = math.prod(self.iota[0])
             return "" if found == count else f"expected {count} devices for tiles {list(self.tile)}, got {found}"
         if len(self.devices) < 2:
             return "expected more than one device in a tiled sharding"
