@@ -15,6 +15,9 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from layoutsim.ir import Opcode
+from layoutsim.text.lexer import KEYWORDS, PRIMITIVES
+
 _TOKEN = re.compile(r"[A-Za-z_%][\w.-]*|-?\d[\w.+-]*|->|\"(?:[^\"\\]|\\.)*\"|[^\sA-Za-z0-9]|\s+")
 _NAME = re.compile(r"%[\w.-]+|\bcalls=[\w.%-]+|\bto_apply=[\w.%-]+|\bbody=[\w.%-]+|\bcondition=[\w.%-]+")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.])")
@@ -24,20 +27,57 @@ _HUGE = (
     "18446744073709551616", "99999999999999999999999999999999", "1" * 5000, "1e400", "-0", "007", "1_0", "0x10", "1.5",
     "4611686018427387904", "1000000", "nan", "inf", "-inf", "?", "<=5",
 )  # fmt: skip
-_WORDS = (
-    "HloModule ENTRY ROOT parameter constant while conditional call fusion tuple get-tuple-element all-gather all-reduce "
-    "all-reduce-start all-reduce-done async-start async-done async-update custom-call dot convolution gather scatter sort "
-    "reduce-window copy-start copy-done send recv send-done recv-done bitcast bitcast-convert broadcast iota pad slice "
-    "dimensions={0,1} replica_groups={{0,1},{2}} replica_groups=[2,4]<=[8] replica_groups=[4,2]<=[2,4]T(1,0) channel_id=1 "
-    "to_apply=%add calls=%fused body=%body condition=%cond metadata={op_name=\"x\"} backend_config={\"a\":{}} index=0 "
-    "sharding={devices=[2,1]<=[2]} sharding={{replicated},{maximal device=0}} window={size=3x3 pad=1_1x1_1 stride=2x2} "
-    "dim_labels=b01f_01io->b01f control-predecessors={%x} literal=(f32[1]{0} {1}) slice={[0:2:1],[0:3]} is_scheduled=true "
-    "entry_computation_layout={(f32[2]{0})->f32[2]{0}} input_output_alias={ {}: (0, {}, may-alias) } "
-    "buffer_donor={ (0, {}) } num_partitions=8 replica_count=2 frontend_attributes={a=\"b\"} operand_layout_constraints={f32[2]{0}} "
-    "output_to_operand_aliasing={{}: (0, {})} branch_computations={%a,%b} true_computation=%a false_computation=%b "
-    "f32[2,3]{1,0} f32[2,3]{1,0:T(8,128)} (f32[2],s32[]) pred[] bf16[1,4,8]{2,0,1} s4[8]{0:E(4)} token[] opaque[] b(f32[2]) "
-    "f32[<=5]{0} f32[?] f32[2,3]{1,0:S(5)} c64[2] f8e4m3fn[4] { } ( ) [ ] , = : \" /* */ // \\ ' %x %x.1 {...} ()"
-).split(" ")  # fmt: skip
+_ATTRIBUTES = """\
+dimensions={0,1}
+replica_groups={{0,1},{2}}
+replica_groups=[2,4]<=[8]
+replica_groups=[4,2]<=[2,4]T(1,0)
+replica_groups=[1,1000000000000]<=[1000000000000]
+replica_groups=mesh['a'=99999999,'b'=4]{'b'}
+channel_id=1
+to_apply=%add
+calls=%fused
+body=%body
+condition=%cond
+branch_computations={%a,%b}
+true_computation=%a
+index=0
+metadata={op_name="x"}
+backend_config={"a":{}}
+frontend_attributes={a="b"}
+sharding={devices=[2,1]<=[2]}
+sharding={devices=[1000000000,1000000000]<=[1000000000]}
+sharding={{replicated},{maximal device=0}}
+window={size=3x3 pad=1_1x1_1 stride=2x2}
+dim_labels=b01f_01io->b01f
+control-predecessors={%x}
+literal=(f32[1]{0} {1})
+slice={[0:2:1],[0:3]}
+is_scheduled=true
+entry_computation_layout={(f32[2]{0})->f32[2]{0}}
+input_output_alias={ {}: (0, {}, may-alias) }
+buffer_donor={ (0, {}) }
+num_partitions=8
+replica_count=2
+operand_layout_constraints={f32[2]{0}}
+output_to_operand_aliasing={{}: (0, {})}
+f32[2,3]{1,0}
+f32[2,3]{1,0:T(8,128)}
+f32[2,3]{1,0:S(5)}
+bf16[1,4,8]{2,0,1}
+s4[8]{0:E(4)}
+(f32[2],s32[])
+f32[<=5]{0}
+f32[?]
+b(f32[2])
+{...}
+()
+/*
+*/
+//
+%x
+%x.1""".splitlines()
+_WORDS = (*_ATTRIBUTES, *Opcode, *sorted(KEYWORDS), *sorted(PRIMITIVES), *"{}()[],=:\"'\\")
 _BRACKETS = (("(", ")"), ("{", "}"), ("[", "]"), ("(f32[2], ", ")"), ("{ {", "} }"), ("b(", ")"), ("/*", "*/"), ('{"a":', "}"))
 
 Mutation = Callable[[random.Random, str, Sequence[str]], str]

@@ -14,7 +14,24 @@ from layoutsim.proto.schema import new
 Message = Any  # fields are declared at run time, as in layoutsim.proto.schema
 
 _NUMBERS = (0, 1, -1, 2, 3, 7, 100, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
-_WORDS = ("", "x", "main", "add", "parameter", "while", "fusion", "tuple", "constant", "0", "%x y", "\0", "a" * 3000, "é", "{", "all-gather")
+_WORDS = (
+    "",
+    "x",
+    "main",
+    "add",
+    "parameter",
+    "while",
+    "fusion",
+    "tuple",
+    "constant",
+    "0",
+    "%x y",
+    "\0",
+    "a" * 3000,
+    "é",
+    "{",
+    "all-gather",
+)
 
 
 def mutated_proto(source: random.Random, seeds: Sequence[bytes]) -> bytes:
