@@ -35,6 +35,7 @@ from layoutsim.passes.layout_assignment.options import (
     ComputationOrder,
     ConvolutionLayout,
     LoopInvariants,
+    ReductionPull,
     ReshapeAlignment,
 )
 from layoutsim.passes.layout_assignment.reasons import Reason, Rule
@@ -58,6 +59,7 @@ __all__ = [
     "LoopInvariants",
     "OperandDemand",
     "Reason",
+    "ReductionPull",
     "ReshapeAlignment",
     "ResultDemand",
     "Rule",

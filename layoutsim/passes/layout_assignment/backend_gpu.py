@@ -7,6 +7,7 @@ result layout, and the earliest instructions' demands are propagated first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from layoutsim.errors import LayoutError
 from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
@@ -38,7 +39,12 @@ from layoutsim.passes.layout_assignment.layout_math import (
     move_to_minor,
     true_rank,
 )
-from layoutsim.passes.layout_assignment.options import AllGatherRule, ConvolutionLayout, ReshapeAlignment
+from layoutsim.passes.layout_assignment.options import (
+    AllGatherRule,
+    ConvolutionLayout,
+    ReductionPull,
+    ReshapeAlignment,
+)
 from layoutsim.passes.layout_assignment.reasons import Rule
 from layoutsim.passes.layout_assignment.rules import array_of, custom_call_target, dimensions_of, keeps_layout
 
@@ -72,6 +78,9 @@ def gpu_backend(
     convolution_layout: ConvolutionLayout = ConvolutionLayout.BY_DEVICE,
     convolution_fusion: bool = False,
     pack_along_contraction: bool = True,
+    reduction_pull: ReductionPull = ReductionPull.LARGE,
+    constrain_ragged_dot: bool = True,
+    transparent_copies: bool = True,
 ) -> Backend:
     """The GPU backend's rules.
 
@@ -79,6 +88,8 @@ def gpu_backend(
         convolution_fusion: constrain ``convolution`` too (``xla_gpu_experimental_enable_conv_fusion``).
         pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor
             (``xla_gpu_experimental_pack_dot_operands_along_k_dimension``).
+        constrain_ragged_dot: ragged products take and write default layouts; in 0.6 they were free.
+        transparent_copies: the copies in front of constrained custom calls pass the layout on; not so in 0.6.
     """
     facts = target.facts
     demands: dict[Opcode, DemandRule] = {
@@ -88,7 +99,6 @@ def gpu_backend(
     demands |= {
         Opcode.CUSTOM_CALL: _custom_call_rule(convolution_call_rule(facts, convolution_layout)),
         Opcode.DOT: dot_rule(facts, pack_along_contraction=pack_along_contraction),
-        Opcode.RAGGED_DOT: _all_default(RAGGED_DOT, 2),
         Opcode.TRANSPOSE: transpose_of_dot,
         Opcode.FFT: _all_default(FFT, 1),
         Opcode.SORT: _sort,
@@ -99,6 +109,8 @@ def gpu_backend(
         Opcode.ASYNC_START: _host_start,
         Opcode.ASYNC_DONE: _host_done,
     }
+    if constrain_ragged_dot:
+        demands[Opcode.RAGGED_DOT] = _all_default(RAGGED_DOT, 2)
     if convolution_fusion:
         demands[Opcode.CONVOLUTION] = convolution_rule(facts, convolution_layout)
     in_place = reshape_alignment is ReshapeAlignment.IN_PLACE
@@ -107,9 +119,10 @@ def gpu_backend(
         demands,
         order=VisitOrder.USERS_FIRST,
         keeps_layout=_keeps_layout,
-        pulls_reduction=_pulls_reduction,
+        pulls_reduction=_pulls_large if reduction_pull is ReductionPull.LARGE else _pulls_large_or_divisor,
         reshape_operand=_reshape_operand if in_place else generic_reshape_operand,
         reshape_result=_reshape_result if in_place else generic_reshape_result,
+        transparent_copies=transparent_copies,
     )
 
 
@@ -120,12 +133,18 @@ def _keeps_layout(instruction: Instruction) -> bool:
     return keeps_layout(instruction) or custom_call_target(instruction) == TOPK_TARGET
 
 
-def _pulls_reduction(reduce: Instruction) -> bool:
+def _reduced_elements(reduce: Instruction) -> int:
     sizes = array_of(reduce.operand(0).shape).dimensions
-    reduced = 1
-    for d in dimensions_of(reduce):
-        reduced *= sizes[d]
-    return reduced >= ROW_REDUCTION_THRESHOLD
+    return prod(sizes[d] for d in dimensions_of(reduce))
+
+
+def _pulls_large(reduce: Instruction) -> bool:
+    return _reduced_elements(reduce) >= ROW_REDUCTION_THRESHOLD
+
+
+def _pulls_large_or_divisor(reduce: Instruction) -> bool:
+    reduced = _reduced_elements(reduce)
+    return reduced >= ROW_REDUCTION_THRESHOLD or (reduced > 0 and ROW_REDUCTION_THRESHOLD % reduced == 0)
 
 
 def _reshape_operand(reshape: Instruction, order: Order) -> Order | None:

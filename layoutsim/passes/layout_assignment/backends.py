@@ -114,6 +114,7 @@ class Backend:
         pulls_reduction: a reduce that wants its operand laid out so that it reduces the most minor dimensions.
         reshape_operand: operand order that makes a reshape with this result order a bitcast.
         reshape_result: result order that makes a reshape with this operand order a bitcast.
+        transparent_copies: a copy in front of a constrained custom call hands the layout on to what it copies.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Backend:
     pulls_reduction: Callable[[Instruction], bool] = _no_reduction
     reshape_operand: ReshapeRule = generic_reshape_operand
     reshape_result: ReshapeRule = generic_reshape_result
+    transparent_copies: bool = True
 
     def rule_for(self, opcode: Opcode) -> DemandRule | None:
         return self.demands.get(opcode, self.otherwise)

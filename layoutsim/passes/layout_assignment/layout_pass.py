@@ -20,6 +20,7 @@ from layoutsim.passes.layout_assignment.options import (
     ComputationOrder,
     ConvolutionLayout,
     LoopInvariants,
+    ReductionPull,
     ReshapeAlignment,
 )
 from layoutsim.passes.layout_assignment.result import LayoutAssignmentResult
@@ -37,6 +38,9 @@ class LayoutAssignment(Pass):
         convolution_layout: layout of convolution calls.
         convolution_fusion: constrain plain convolutions too.
         pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor.
+        reduction_pull: which reductions want to run along the most minor dimensions.
+        constrain_ragged_dot: ragged products have default layouts.
+        transparent_copies: copies in front of constrained custom calls hand the layout on.
         computation_order: callees first, or callers first (every backend).
         loop_invariants: who chooses the layout of what a loop only reads (every backend; XLA: the body).
     """
@@ -50,6 +54,9 @@ class LayoutAssignment(Pass):
     convolution_layout: ConvolutionLayout = ConvolutionLayout.BY_DEVICE
     convolution_fusion: bool = False
     pack_along_contraction: bool = True
+    reduction_pull: ReductionPull = ReductionPull.LARGE
+    constrain_ragged_dot: bool = True
+    transparent_copies: bool = True
     computation_order: ComputationOrder = ComputationOrder.FORWARD
     loop_invariants: LoopInvariants = LoopInvariants.BODY
 
@@ -68,6 +75,9 @@ class LayoutAssignment(Pass):
                     convolution_layout=self.convolution_layout,
                     convolution_fusion=self.convolution_fusion,
                     pack_along_contraction=self.pack_along_contraction,
+                    reduction_pull=self.reduction_pull,
+                    constrain_ragged_dot=self.constrain_ragged_dot,
+                    transparent_copies=self.transparent_copies,
                 )
 
     def run(self, module: Module) -> LayoutAssignmentResult:

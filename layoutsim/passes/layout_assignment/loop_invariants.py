@@ -199,8 +199,24 @@ def _take(state: State, leaf: Leaf, offered: Layout, cause: Reason) -> None:
         constraint.parameters[0] = with_layouts(constraint.parameters[0], found)
         constraint.parameter_reasons[0][leaf.index] = reason
     for reader in leaf.readers:
-        # Layouts that instructions come with are hints: a reshape behind the slice places size-1 dimensions by them.
-        reader.shape = array_of(reader.shape).with_order(offered.minor_to_major)
+        _hint(state, reader, offered)
+
+
+def _hint(state: State, reader: Instruction, wanted: Layout) -> None:
+    """Let a slice, and what follows it element by element, come with this layout.
+
+    Layouts that instructions come with are hints: a reshape behind them places size-1 dimensions by them.
+    """
+    dimensions = array_of(reader.shape).dimensions
+    waiting, seen = [reader], {reader}
+    while waiting:
+        instruction = waiting.pop()
+        instruction.shape = array_of(instruction.shape).with_order(wanted.minor_to_major)
+        for user in instruction.users:
+            array = as_array(user.shape)
+            if user not in seen and array is not None and array.dimensions == dimensions and state.node(user).keeps:
+                seen.add(user)
+                waiting.append(user)
 
 
 def _free_dimensions(reason: Reason | None, shape: ArrayShape) -> frozenset[int]:

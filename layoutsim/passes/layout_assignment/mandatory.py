@@ -249,7 +249,7 @@ def constrain_custom_call(state: State, call: Instruction) -> None:
     for number, shape in enumerate(custom_call_operand_shapes(call)):
         store.set_operand(shape, node, number, reasons.CUSTOM_CALL)
         operand = call.operand(number)
-        if operand.opcode is Opcode.COPY and not is_layout_constraint(call):
+        if operand.opcode is Opcode.COPY and not is_layout_constraint(call) and state.backend.transparent_copies:
             store.set_operand(shape, state.node(operand), 0, reasons.CUSTOM_CALL, by=call)
 
 

@@ -57,3 +57,14 @@ class ComputationOrder(StrEnum):
 
     FORWARD = "forward"
     REVERSE = "reverse"
+
+
+class ReductionPull(StrEnum):
+    """Which reductions want their operand laid out so that they run along the most minor dimensions (GPU).
+
+    ``LARGE`` is XLA since late 2025: from 32 reduced elements on. ``LARGE_OR_DIVISOR`` is XLA before: also if the number of
+    reduced elements divides 32, the size of a warp.
+    """
+
+    LARGE = "large"
+    LARGE_OR_DIVISOR = "large-or-divisor"
