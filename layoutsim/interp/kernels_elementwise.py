@@ -158,7 +158,7 @@ def _convert(call: Call) -> Value:
 def _bitcast_convert(call: Call) -> Value:
     """Same bits; where widths differ, the last dimension takes the parts, least significant first."""
     source, target = call.operand_shape(0).element_type, call.element_type
-    codes = np.ascontiguousarray(to_codes(call.array(0), source))
+    codes = np.ascontiguousarray(to_codes(call.array(0), source)).reshape(call.array(0).shape)  # numpy makes scalars 1-D
     width, wanted = source.storage_bytes, target.storage_bytes
     if width > wanted:
         codes = codes.reshape(*codes.shape, 1)
