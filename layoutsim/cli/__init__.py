@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from layoutsim.cli import check, compare, explain, memory, opt, run
+from layoutsim.cli import advise, check, compare, explain, memory, opt, run, what_if
 from layoutsim.cli.common import USAGE_ERROR, OneLineParser
 from layoutsim.errors import LayoutsimError
 
-_COMMANDS = (run, compare, explain, opt, check, memory)
+_COMMANDS = (run, compare, explain, advise, what_if, opt, check, memory)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

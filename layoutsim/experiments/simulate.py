@@ -121,7 +121,7 @@ class Simulation:
     @cached_property
     def _variants(self) -> list[tuple[str, Simulation]]:
         assert self.original is not None
-        tried = [text for text in _variants_of(self.preset) if text != self.preset]
+        tried = [text for text in variants_of(self.preset) if text != self.preset]
         return [(text, simulate(self.original, text, measure_memory=False)) for text in tried]
 
 
@@ -130,7 +130,7 @@ def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
     return (a.computation, a.source, a.to_layout) == (b.computation, b.source, b.to_layout)
 
 
-def _variants_of(preset: str) -> list[str]:
+def variants_of(preset: str) -> list[str]:
     """Rule sets worth trying instead of ``preset``: the other releases of its backend, and the other all-gather rule."""
     backend = _backend(resolve_preset(preset))
     same_backend = [name for name in preset_names() if _backend(resolve_preset(name)) is backend]

@@ -22,7 +22,7 @@ from layoutsim.passes.registry import did_you_mean, parse_pipeline
 _GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
 _GPU_0_6_RULES = (
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major reduction-pull=large-or-divisor "
-    "constrain-ragged-dot=false transparent-copies=false}"
+    "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false propagate-aliases=false}"
 )
 _DEGENERATE = "all-gather-remove-degenerate-dims"
 
@@ -67,7 +67,7 @@ def resolve_preset(text: str) -> Pipeline:
     """
     changed = _CHANGED.fullmatch(text.strip())
     if changed and changed["name"] in _PRESETS:
-        pipeline = _with_rules(preset(changed["name"]), changed["options"])
+        pipeline = with_rules(preset(changed["name"]), changed["options"])
     elif "," in text or changed or text.strip() == "layout-assignment":
         pipeline = parse_pipeline(text)
     else:
@@ -77,8 +77,12 @@ def resolve_preset(text: str) -> Pipeline:
     return Pipeline(pipeline.passes, text.strip())
 
 
-def _with_rules(pipeline: Pipeline, options: str) -> Pipeline:
-    """The pipeline with ``options`` added to those of its layout assignment."""
+def with_rules(pipeline: Pipeline, options: str) -> Pipeline:
+    """The pipeline with ``options`` (``key=value`` words) added to those of its layout assignment.
+
+    Raises:
+        PassError: an option or value is unknown.
+    """
     (current,) = [p for p in pipeline.passes if p.name == "layout-assignment"]
     kept = current.to_text().removeprefix("layout-assignment").strip("{}")
     new_keys = {word.partition("=")[0] for word in options.split()}

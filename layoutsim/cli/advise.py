@@ -1,0 +1,29 @@
+"""``layoutsim advise``: what to change, ranked by the memory it saves."""
+
+from __future__ import annotations
+
+import argparse
+
+from layoutsim.cli.common import add_json, add_module, print_json, progress, read_module
+from layoutsim.cli.run import add_preset
+from layoutsim.experiments.advise import advise
+
+NAME = "advise"
+HELP = "what to change in the program or in the compiler's rules, ranked by the memory it saves"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_module(parser)
+    add_preset(parser)
+    add_json(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    module = read_module(options.file, options.stage)
+    with progress(f"trying variants of {module.name}"):
+        report = advise(module, options.preset)
+    if options.json:
+        print_json(report.to_json())
+    else:
+        print(report.to_text())
+    return 0

@@ -1,0 +1,206 @@
+"""What would change if: entry layouts, rules of layout assignment, donations. Settings are values; modules are copied.
+
+Setting texts, as ``layoutsim what-if --set`` takes them:
+
+* ``entry-layout:NAME={2,0,1}`` or ``entry-layout:NAME=auto``: layout of an entry parameter, by name or number.
+* ``rule:KEY=VALUE``: an option of layout assignment, ``rule:all-gather=ignore-degenerate``.
+* ``pass:NAME=off``: leave a pass out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from layoutsim.errors import InputError
+from layoutsim.experiments.simulate import Simulation, simulate
+from layoutsim.garbage import no_collection
+from layoutsim.ir.clone import clone_module
+from layoutsim.ir.instruction import Instruction
+from layoutsim.ir.layout import Layout, layout
+from layoutsim.ir.module import Module
+from layoutsim.ir.shape import ArrayShape
+from layoutsim.passes import Pipeline
+from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset, with_rules
+from layoutsim.report.tables import Rows
+from layoutsim.report.units import exact_bytes, signed_bytes
+
+_LAYOUT = re.compile(r"\{([\d,]*)\}")
+
+
+@frozen
+class EntryLayoutSetting:
+    """Layout of entry parameter ``parameter`` (name or number); ``None`` leaves it to the compiler."""
+
+    parameter: str
+    layout: Layout | None
+
+    def to_text(self) -> str:
+        return f"entry-layout:{self.parameter}={self.layout if self.layout is not None else 'auto'}"
+
+
+@frozen
+class RuleSetting:
+    """An option of layout assignment."""
+
+    key: str
+    value: str
+
+    def to_text(self) -> str:
+        return f"rule:{self.key}={self.value}"
+
+
+@frozen
+class PassOff:
+    """A pass that is left out."""
+
+    name: str
+
+    def to_text(self) -> str:
+        return f"pass:{self.name}=off"
+
+
+@frozen
+class Undonate:
+    """An entry parameter (name or number) that is not donated."""
+
+    parameter: str
+
+    def to_text(self) -> str:
+        return f"undonate {self.parameter}"
+
+
+Setting = EntryLayoutSetting | RuleSetting | PassOff | Undonate
+
+
+def parse_setting(text: str) -> Setting:
+    """A setting from its text.
+
+    Raises:
+        InputError: it is none of the forms above.
+    """
+    head, equals, value = text.partition("=")
+    kind, colon, name = head.partition(":")
+    if not (equals and colon and name and value):
+        raise InputError(f"setting {text!r}: expected entry-layout:NAME={{...}}, rule:KEY=VALUE or pass:NAME=off")
+    match kind:
+        case "entry-layout":
+            return EntryLayoutSetting(name, _parse_layout(value, text))
+        case "rule":
+            return RuleSetting(name, value)
+        case "pass" if value == "off":
+            return PassOff(name)
+        case _:
+            raise InputError(f"setting {text!r}: expected entry-layout:NAME={{...}}, rule:KEY=VALUE or pass:NAME=off")
+
+
+def _parse_layout(value: str, text: str) -> Layout | None:
+    if value == "auto":
+        return None
+    found = _LAYOUT.fullmatch(value)
+    if found is None:
+        raise InputError(f"setting {text!r}: expected a layout like {{2,0,1}}, or auto")
+    return layout(tuple(int(d) for d in found[1].split(",") if d))
+
+
+@frozen(eq=False)
+class WhatIf:
+    """A simulation as things are, and one as they would be."""
+
+    settings: tuple[Setting, ...]
+    before: Simulation
+    after: Simulation
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "settings": [setting.to_text() for setting in self.settings],
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "entry_layouts": entry_layout_texts(self.after.module),
+        }
+
+    def rows(self) -> Rows:
+        """Figures before and after, and the differences."""
+        lines = [
+            ("transposing copies", self.before.transposing_bytes, self.after.transposing_bytes),
+            ("temporaries", self.before.memory.temp_bytes, self.after.memory.temp_bytes),
+            ("peak", self.before.memory.peak_bytes, self.after.memory.peak_bytes),
+        ]
+        body = tuple((name, exact_bytes(a), exact_bytes(b), signed_bytes(b - a)) for name, a, b in lines)
+        counts = f"{len(self.before.transposing_copies)} transposing copies before, {len(self.after.transposing_copies)} after"
+        title = ", ".join(setting.to_text() for setting in self.settings)
+        return Rows(title, ("", "before", "after", "±"), body, frozenset({"before", "after", "±"}), counts)
+
+    def _repr_html_(self) -> str:
+        return self.rows().to_html()
+
+
+@no_collection()
+def what_if(module: Module, settings: Sequence[Setting], preset: str = DEFAULT_PRESET) -> WhatIf:
+    """Simulate ``module`` with and without ``settings``; it stays as it is.
+
+    Raises:
+        InputError: a setting names a parameter that is not there, or a layout that does not fit.
+        PassError: a rule or pass is unknown.
+    """
+    changed, pipeline = apply_settings(module, settings, resolve_preset(preset))
+    return WhatIf(tuple(settings), simulate(module, preset), simulate(changed, pipeline, in_place=True))
+
+
+def apply_settings(module: Module, settings: Sequence[Setting], pipeline: Pipeline) -> tuple[Module, Pipeline]:
+    """A copy of ``module`` and a pipeline with the settings applied."""
+    changed = clone_module(module)
+    for setting in settings:
+        match setting:
+            case EntryLayoutSetting():
+                set_entry_layout(changed, find_parameter(changed, setting.parameter), setting.layout)
+            case RuleSetting():
+                pipeline = with_rules(pipeline, f"{setting.key}={setting.value}")
+            case PassOff():
+                if all(p.name != setting.name for p in pipeline.passes):
+                    raise InputError(f"{setting.to_text()}: the pipeline has no such pass: {pipeline}")
+                pipeline = pipeline.without(setting.name)
+            case Undonate():
+                _undonate(changed, find_parameter(changed, setting.parameter))
+    return changed, pipeline
+
+
+def find_parameter(module: Module, wanted: str) -> Instruction:
+    """An entry parameter by name or number.
+
+    Raises:
+        InputError: there is none.
+    """
+    parameters = module.entry.parameters
+    for parameter in parameters:
+        if wanted in (parameter.name, str(parameter.parameter_number)):
+            return parameter
+    known = ", ".join(f"{p.parameter_number}: {p.name}" for p in parameters)
+    raise InputError(f"the entry has no parameter {wanted!r}; parameters: {known}")
+
+
+def set_entry_layout(module: Module, parameter: Instruction, wanted: Layout | None) -> None:
+    """Change, in place, the layout in which the caller passes an array parameter; ``None`` is automatic."""
+    assert module.entry_layout is not None, module
+    parameters = list(module.entry_layout.parameters)
+    shape = parameters[parameter.parameter_number]
+    if not isinstance(shape, ArrayShape):
+        raise InputError(f"parameter {parameter.name} is not an array but {shape}")
+    if wanted is not None and wanted.rank != shape.rank:
+        raise InputError(f"layout {wanted} does not fit parameter {parameter.name} of shape {shape}")
+    parameters[parameter.parameter_number] = shape.with_layout(wanted)
+    module.entry_layout = evolve(module.entry_layout, parameters=tuple(parameters))
+
+
+def _undonate(module: Module, parameter: Instruction) -> None:
+    number = parameter.parameter_number
+    module.input_output_aliases = tuple(a for a in module.input_output_aliases if a.parameter_number != number)
+    module.buffer_donors = tuple(d for d in module.buffer_donors if d.parameter_number != number)
+
+
+def entry_layout_texts(module: Module) -> list[str]:
+    """The layout of each entry parameter, as text."""
+    assert module.entry_layout is not None, module
+    return [str(shape) for shape in module.entry_layout.parameters]
