@@ -42,6 +42,10 @@ class Timeline:
     def __init__(self, problem: Problem) -> None:
         self._starts = sorted({interval.start for interval in problem.intervals})
 
+    @property
+    def rank_count(self) -> int:
+        return len(self._starts)
+
     def new_index(self) -> IntervalIndex:
         """An index over this time in which no byte is taken."""
         return IntervalIndex(len(self._starts))

@@ -1,0 +1,141 @@
+"""Our own heap: at most XLA's size, and as close to the lower bound as a budget of steps allows.
+
+1. Start with XLA's placement, and with best fit in two more orders: *section* ``(-peak, -duration, -size)``, where the peak is
+   the most bytes live during the group's life, and *weight* ``-size * duration ** 0.25``.
+2. Search below a target with :class:`~layoutsim.memory.heaps.ejection.EjectionSearch`: the lower bound first; then targets
+   between what is known to be reachable and what was not reached, until they are close.
+3. If that leaves a gap and the problem is small, do the same with
+   :class:`~layoutsim.memory.heaps.canonical.CanonicalSearch`, which packs tightly where no byte may be lost.
+
+The best placement so far is returned when the bound is reached or the budget is spent. Given steps only, the result is the same
+every time; given a time, it depends on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import numpy as np
+from attrs import frozen
+
+from layoutsim.errors import InputError
+from layoutsim.memory.heaps.base import Timeline, align_up, heap_of, with_empty
+from layoutsim.memory.heaps.best_fit import OpenHeap
+from layoutsim.memory.heaps.budget import Budget
+from layoutsim.memory.heaps.canonical import CanonicalSearch
+from layoutsim.memory.heaps.choose_best import xla_heap
+from layoutsim.memory.heaps.conflicts import ConflictGraph, Ints
+from layoutsim.memory.heaps.ejection import EjectionSearch
+from layoutsim.memory.heaps.lower_bound import live_peak
+from layoutsim.memory.problem import Placement, Problem
+
+_CLOSE = 0.0005
+_CANONICAL_PAIRS = 30_000
+_EJECTION_STEPS = 20_000
+_CANONICAL_STEPS = 120_000
+
+
+@frozen
+class AnytimeHeap:
+    """Local and exact search from XLA's placement on.
+
+    Attributes:
+        steps: how many search steps at most; ``None`` means 20,000 and one a group, and 120,000 more where the exact search
+            applies.
+        seconds: how long at most, once XLA's placement is there; ``None`` means as long as the steps last.
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.steps is not None and self.steps < 0) or (self.seconds is not None and self.seconds < 0):
+            raise InputError(f"steps and seconds cannot be negative, got {self.steps} and {self.seconds}")
+
+    @property
+    def name(self) -> str:
+        return "anytime"
+
+    def pack(self, problem: Problem) -> Placement:
+        best = xla_heap().pack(problem)
+        bound = live_peak(problem)
+        if best.size <= bound:
+            return best
+        deadline = None if self.seconds is None else monotonic() + self.seconds
+        return _Run(problem, best, bound, deadline).improve(self.steps)
+
+
+class _Run:
+    """One run: the best placement so far, as offsets by group."""
+
+    def __init__(self, problem: Problem, best: Placement, bound: int, deadline: float | None) -> None:
+        self._problem = problem
+        self._best = best
+        self._deadline = deadline
+        self._graph = ConflictGraph(problem)
+        self._bound = align_up(bound, problem.alignment)
+        self._offsets: Ints = np.array([best.chunks[group.root.id].offset for group in problem.groups], dtype=np.int64)
+
+    def improve(self, steps: int | None) -> Placement:
+        """The best placement within the budget."""
+        ejection_steps = _EJECTION_STEPS + len(self._graph) if steps is None else steps
+        budget = Budget(ejection_steps, self._deadline)
+        self._try_orders(budget)
+        ejection = EjectionSearch(self._graph)
+        self._close_in(lambda target, part: ejection.run(self._offsets, target, part), budget, first_share=4)
+        if self._top > self._bound and self._graph.pair_count <= _CANONICAL_PAIRS:
+            canonical = CanonicalSearch(self._graph)
+            if steps is None:
+                budget = Budget(_CANONICAL_STEPS, self._deadline)
+            self._close_in(lambda target, part: canonical.solve(target, part)[1], budget, first_share=2)
+        return self._best
+
+    @property
+    def _top(self) -> int:
+        """The best size, rounded up to the alignment."""
+        return align_up(self._best.size, self._problem.alignment)
+
+    def _try_orders(self, budget: Budget) -> None:
+        graph = self._graph
+        keys: list[Callable[[int], tuple[float, ...]]] = [
+            lambda g: (-int(graph.peaks[g]), -float(graph.durations[g]), -int(graph.sizes[g]), g),
+            lambda g: (-float(graph.sizes[g] * graph.durations[g] ** 0.25), g),
+        ]
+        for key in keys:
+            if self._top > self._bound and budget.spend():
+                self._best_fit(sorted(range(len(graph)), key=key))
+
+    def _best_fit(self, order: list[int]) -> None:
+        heap = OpenHeap(Timeline(self._problem), self._problem.alignment)
+        offsets = np.zeros_like(self._offsets)
+        for number in order:
+            group = self._graph.groups[number]
+            offsets[number] = heap.find(group)
+            if offsets[number] + group.size >= self._best.size:
+                return
+            heap.commit(group, int(offsets[number]))
+        self._keep(offsets)
+
+    def _close_in(self, find: Callable[[int, Budget], Ints | None], budget: Budget, first_share: int) -> None:
+        """Lets ``find`` look for placements below targets: the bound first, then between the best and what failed.
+
+        The bound gets one part in ``first_share`` of the budget, every target after it half of what is left.
+        """
+        failed, target, share = self._bound - self._problem.alignment, self._bound, first_share
+        while target < self._top and self._top - failed > _CLOSE * self._bound and not budget.is_spent:
+            part = budget.part(max(budget.steps // share, 1))
+            found = find(target, part)
+            budget.give_back(part)
+            if found is None:
+                failed = max(failed, target)
+            else:
+                self._keep(found)
+            target, share = align_up((failed + self._top) // 2, self._problem.alignment), 2
+
+    def _keep(self, offsets: Ints) -> None:
+        """Takes the offsets over if they are better."""
+        heap = heap_of(list(zip(self._graph.groups, offsets.tolist(), strict=True)))
+        if heap.size < self._best.size:
+            self._best = Placement((with_empty(heap, self._problem),))
+            self._offsets = offsets
