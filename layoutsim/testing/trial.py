@@ -23,11 +23,14 @@ from attrs import evolve, field, frozen
 
 from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.errors import LayoutsimError, ParseError, UnsupportedError
-from layoutsim.interp.values import EvaluationError
+from layoutsim.interp.heap_machine import run_in_memory
+from layoutsim.interp.places import Places
+from layoutsim.interp.values import EvaluationError, Value
 from layoutsim.ir import Module
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.traverse import fusion_bodies
 from layoutsim.memory.assignment import assign_buffers
+from layoutsim.memory.buffers import BufferAssignment
 from layoutsim.memory.check import check_placement
 from layoutsim.memory.heaps import HeapAlgorithm, live_peak
 from layoutsim.memory.problem import Placement, Problem
@@ -184,7 +187,7 @@ def _schedule(trial: Trial) -> Iterator[str]:
 # -- results ---------------------------------------------------------------------------------------------------------------
 
 
-def _reference(trial: Trial) -> tuple[Inputs, tuple[object, ...]]:
+def _reference(trial: Trial) -> tuple[Inputs, tuple[Value, ...]]:
     """The inputs, and what the original module computes."""
     if reason := why_not_comparable(trial.original):
         raise SkippedError(reason)
@@ -206,7 +209,7 @@ def _same_results(trial: Trial) -> Iterator[str]:
             return
 
 
-def _result_fault(module: Module, inputs: Inputs, expected: tuple[object, ...]) -> str:
+def _result_fault(module: Module, inputs: Inputs, expected: tuple[Value, ...]) -> str:
     if reason := why_not_comparable(module):
         raise SkippedError(reason)
     try:
@@ -288,10 +291,25 @@ def _memory(trial: Trial) -> Iterator[str]:
     profile = _profile(trial)
     heap = JudgedHeap(profile.heap)
     try:
-        assign_buffers(module, evolve(profile, heap=heap))
+        assignment = assign_buffers(module, evolve(profile, heap=heap))
     except LayoutsimError as error:
         yield f"buffers cannot be assigned: {error}"
+        return
     yield from heap.faults
+    yield from _run_in_memory(trial, assignment)
+
+
+def _run_in_memory(trial: Trial, assignment: BufferAssignment) -> Iterator[str]:
+    """The heap machine: what is read must be what was written, and the results must be the original's."""
+    inputs, expected = _reference(trial)
+    try:
+        ran = run_in_memory(Places.of_assignment(assignment), inputs.arguments, options=inputs.options)
+    except UnsupportedError as error:
+        raise SkippedError(f"the heap machine refuses: {error}") from error
+    for finding in ran.findings:
+        yield f"in its assigned memory: {finding}"
+    if found := first_difference(ran.results, expected, trial.final.entry.root.shape):
+        yield f"in its assigned memory the result on device {found[0]} differs: {found[1]}"
 
 
 def _profile(trial: Trial) -> MemoryProfile:
