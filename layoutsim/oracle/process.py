@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,9 @@ WHOLE_PIPELINE = ()
 PYTHON_VARIABLE = "LAYOUTSIM_ORACLE_PYTHON"
 """Environment variable: the Python of an environment with jax, where layoutsim's own has none."""
 
+_START_SECONDS = 300.0
+"""Importing jax takes a second, on a loaded machine many."""
+
 _HERE = Path(__file__).parent
 _INSTALL = {"gpu": "pip install 'jax[cuda12]==0.10.2'", "cpu": "pip install jax==0.10.2"}
 
@@ -48,7 +52,7 @@ class Answer:
         sizes: bytes by kind when code was generated, else empty.
         note: the compiler's own words when it refused. After single passes, code generation nearly always refuses; that
             is no failure of what came before.
-        aborted: the compiler ended the process.
+        aborted: the compiler died or did not end in time; ``note`` is what it printed.
     """
 
     release: str
@@ -105,15 +109,17 @@ class Oracle:
         text = module if isinstance(module, str) else module.to_text()
         process = self._running()
         clear_dumps(self._dumps)
+        printed = self._errors.stat().st_size
         assert process.stdin is not None
         process.stdin.write(json.dumps({"text": text}) + "\n")
         process.stdin.flush()
-        reply = self._read(process)
+        reply = self._read(process, self._timeout)
+        if reply is not None and "note" in reply:
+            return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
         if reply is None:
-            note = self._errors.read_text(errors="replace")[-4000:]
             self.close_process()
-            return Answer(self.release, note=note, aborted=True, **self._dumped())
-        return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
+        note = self._errors.read_bytes()[printed:].decode(errors="replace")[-4000:]
+        return Answer(self.release, note=note, aborted=True, **self._dumped())
 
     def _dumped(self) -> dict[str, Any]:
         return {**read_dumps(self._dumps)}
@@ -129,23 +135,28 @@ class Oracle:
                     stderr=errors,
                     env=self._environment,
                     text=True,
+                    start_new_session=True,
                 )
-            hello = self._read(self._process)
-            if hello is None or "missing" in hello:
+            hello = self._read(self._process, _START_SECONDS)
+            if hello is None or "release" not in hello:
                 self.close_process()
                 raise OracleMissingError(self._missing_text(hello))
             self.release = hello["release"]
         return self._process
 
-    def _read(self, process: subprocess.Popen[str]) -> dict[str, Any] | None:
+    def _read(self, process: subprocess.Popen[str], timeout: float) -> dict[str, Any] | None:
         """The next answer, or ``None`` when the process ended or took too long."""
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], self._timeout)
+        ready, _, _ = select.select([process.stdout], [], [], timeout)
         line = process.stdout.readline() if ready else ""
         return json.loads(line) if line else None
 
     def _missing_text(self, hello: dict[str, Any] | None) -> str:
-        reason = hello["missing"] if hello else self._errors.read_text(errors="replace").strip().rpartition("\n")[2]
+        reason = (
+            hello["missing"]
+            if hello and "missing" in hello
+            else self._errors.read_text(errors="replace").strip().rpartition("\n")[2]
+        )
         return (
             f"the real {self.backend.upper()} compiler needs jax: {_INSTALL[self.backend]}, or set {PYTHON_VARIABLE} to the "
             f"Python of an environment that has it ({self._python}: {reason})"
@@ -154,7 +165,7 @@ class Oracle:
     def close_process(self) -> None:
         """End the compiler's process; the next question starts a new one."""
         if self._process is not None:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the fork that compiles
             self._process.communicate()
             self._process = None
 

@@ -25,6 +25,16 @@ from wire import (
 )
 
 
+def preload() -> None:
+    """Import what the compilers need, so that forks have it already; starts no threads."""
+    import jax
+    import jax._src.compiler
+    import jax._src.interpreters.mlir
+    from jaxlib import _hlo
+
+    del jax, _hlo
+
+
 def release() -> str:
     """The version of jax that the compilers belong to."""
     import jax
