@@ -18,6 +18,7 @@ from layoutsim.ir import (
     map_arrays,
     with_default_layout,
 )
+from layoutsim.ir.traverse import post_order
 from layoutsim.testing import steps_collective as collective
 from layoutsim.testing import steps_contraction as contraction
 from layoutsim.testing import steps_control as control
@@ -125,6 +126,17 @@ def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Mo
     module.entry_layout = _entry_layout(module, source)
     if chance(source, 8):
         module.input_output_aliases = _aliases(module, source)
+    return in_post_order(module)
+
+
+def in_post_order(module: Module) -> Module:
+    """The same module stored in the order in which XLA prints it.
+
+    Results of layout assignment depend on the stored order. XLA's dumps do not show it, so a module that goes through the
+    real compiler must be stored as it will be printed.
+    """
+    for computation in module.computations:
+        computation.reorder(post_order(computation))
     return module
 
 
