@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from layoutsim.errors import InputError
 from layoutsim.interp.places import Block, Place, position_text
-from layoutsim.interp.values import Array
+from layoutsim.interp.values import Array, Value
 from layoutsim.ir import Instruction, ShapeIndex
 
 POISON_BYTE = 0xA5
@@ -83,12 +83,14 @@ class Instance:
         number: from 1 on, in order of writing.
         references: how many living positions hold it; at 0 it dies.
         place: where it was written, ``None`` for values without memory.
+        value: what was written, while it is alive.
     """
 
     number: int
     instruction: Instruction
     index: ShapeIndex
     place: Place | None
+    value: Value | None = None
     references: int = 0
 
     @property
@@ -142,14 +144,16 @@ class Arena:
     def foreign(self, place: Place, size: int, expected: Instance) -> tuple[int, int, Instance | None] | None:
         """The range of bytes (relative to the place) that do not belong to ``expected``, and the first one's owner."""
         start = self.address(place)
-        wrong = np.flatnonzero(self._owners[start : start + size] != expected.number)
-        if not wrong.size:
+        is_wrong = self._owners[start : start + size] != expected.number
+        if not is_wrong.any():
             return None
+        wrong = np.flatnonzero(is_wrong)
         owner = int(self._owners[start + wrong[0]])
         return int(wrong[0]), int(wrong[-1]) + 1, self._instances[owner - 1] if owner else None
 
     def kill(self, instance: Instance) -> None:
         """Poison what an instance still owns."""
+        instance.value = None
         if instance.place is None:
             return
         start = self.address(instance.place)

@@ -51,8 +51,10 @@ _IN_PLACE = ELEMENTWISE | {
     Opcode.CUSTOM_CALL,
     Opcode.ALL_REDUCE,
     Opcode.ALL_REDUCE_START,
+    Opcode.COLLECTIVE_BROADCAST,
     Opcode.COLLECTIVE_PERMUTE,
     Opcode.COLLECTIVE_PERMUTE_START,
+    Opcode.MAP,
     Opcode.RAGGED_ALL_TO_ALL,
     Opcode.TRIANGULAR_SOLVE,
     Opcode.CHOLESKY,
@@ -77,16 +79,13 @@ _PASSES_ON = frozenset(
 
 @define(eq=False)
 class Cell:
-    """A value at a position: the reference value, and the instances that hold it, by shape index."""
+    """A value at a position: the reference value, and the instances that hold it, by shape index.
+
+    Devices without a memory have no instances.
+    """
 
     value: Value
     instances: dict[ShapeIndex, Instance]
-
-    def part(self, index: ShapeIndex, value: Value) -> Cell:
-        """The cell of a part, whose value is given."""
-        depth = len(index)
-        inside = {i[depth:]: instance for i, instance in self.instances.items() if i[:depth] == index}
-        return Cell(value, inside)
 
 
 @frozen
@@ -107,28 +106,43 @@ class HeapRun:
 
 
 def run_in_memory(
-    places: Places, arguments: Sequence[Sequence[object]], *, options: Options = DEFAULT_OPTIONS, max_findings: int = 20
+    places: Places,
+    arguments: Sequence[Sequence[object]],
+    *,
+    options: Options = DEFAULT_OPTIONS,
+    watched: Sequence[int] | None = None,
+    max_findings: int = 20,
 ) -> HeapRun:
     """Execute the module of ``places`` inside its assigned memory.
 
     Args:
         arguments: as :meth:`Interpreter.run` takes them.
+        watched: devices that have a memory; the others compute without. All devices run the same instructions in the same
+            places, so that one of them shows most faults. All if absent.
         max_findings: where to stop looking; execution goes on.
     """
-    return HeapMachine(places, options, max_findings).execute(arguments)
+    return HeapMachine(places, options, watched, max_findings).execute(arguments)
 
 
 class HeapMachine(Interpreter):
     """The interpreter with a memory for each device."""
 
-    def __init__(self, places: Places, options: Options = DEFAULT_OPTIONS, max_findings: int = 20) -> None:
+    def __init__(
+        self,
+        places: Places,
+        options: Options = DEFAULT_OPTIONS,
+        watched: Sequence[int] | None = None,
+        max_findings: int = 20,
+    ) -> None:
         super().__init__(places.module, options)
         self._finder = PlaceFinder(places)
-        self._arenas = [Arena(places.blocks) for _ in range(self.devices.count)]
+        with_memory = range(self.devices.count) if watched is None else watched
+        self._arenas = {device: Arena(places.blocks) for device in with_memory}
         self._findings: list[Finding] = []
         self._max_findings = max_findings
         self._time = 0
         self._constant_cells: dict[tuple[Instruction, int], Cell] = {}
+        self._last_encoded: tuple[Array | None, ArrayShape | None, Array] = (None, None, np.empty(0, np.uint8))
 
     def execute(self, arguments: Sequence[Sequence[object]]) -> HeapRun:
         """Run the entry once."""
@@ -144,9 +158,9 @@ class HeapMachine(Interpreter):
             for cell in row:
                 _retain(cell)
         roots = self._run(entry, devices, cells)
-        for device, (root, row) in enumerate(zip(roots, cells, strict=True)):
-            self._check_results(device, root)
-            self._check_lent(device, row)
+        for device in self._arenas:
+            self._check_results(device, roots[device])
+            self._check_lent(device, cells[device])
         return HeapRun(tuple(root.value for root in roots), tuple(self._findings))
 
     # -- computations ------------------------------------------------------------------------------------------------------
@@ -242,8 +256,8 @@ class HeapMachine(Interpreter):
     ) -> Cell:
         """The cell of a result: parts passed on keep their instances, the others are written (1)."""
         cell = Cell(value, {})
-        for index, shape in _parts(instruction.shape):
-            source = forwarded_from(instruction, index)
+        for index, shape in _parts(instruction.shape) if device in self._arenas else ():
+            source = None if self._finder.is_defined(instruction, index) else forwarded_from(instruction, index)
             if source is not None:
                 cell.instances.update(_instance_at(instruction, source, index, operands, root))
             else:
@@ -255,7 +269,7 @@ class HeapMachine(Interpreter):
     def _defined(self, instruction: Instruction, device: int, value: Value, *, is_lent: bool) -> Cell:
         """A cell all of whose parts are written: an entry parameter or a constant."""
         cell = Cell(value, {})
-        for index, shape in _parts(instruction.shape):
+        for index, shape in _parts(instruction.shape) if device in self._arenas else ():
             part = _value_at(value, index)
             cell.instances[index] = self._written(instruction, device, index, shape, part, is_lent=is_lent)
         return cell
@@ -271,6 +285,7 @@ class HeapMachine(Interpreter):
             return instance
         fault = self._placing_fault(instruction, device, place, len(data), is_lent)
         if fault is None:
+            instance.value = value
             arena.write(instance, data)
         else:
             instance.place = None
@@ -293,7 +308,7 @@ class HeapMachine(Interpreter):
         """The bytes of a part: an array by its layout, a tuple as a table of addresses; nothing for tokens."""
         match shape:
             case ArrayShape():
-                return to_memory(as_array(value), shape)
+                return self._encoded(as_array(value), shape)
             case BufferShape():
                 return to_memory(as_array(value), shape.array)
             case TupleShape():
@@ -302,6 +317,14 @@ class HeapMachine(Interpreter):
                 return np.array(addresses, np.int64).view(np.uint8)
             case _:
                 return None
+
+    def _encoded(self, value: Array, shape: ArrayShape) -> Array:
+        """Bytes of an array; one object on several devices is laid out once."""
+        last, last_shape, data = self._last_encoded
+        if value is not last or shape != last_shape:
+            data = to_memory(value, shape)
+            self._last_encoded = (value, shape, data)
+        return data
 
     def _check_overlap(self, instruction: Instruction, device: int, index: ShapeIndex, operands: Sequence[Cell]) -> None:
         """Rule (5)."""
@@ -371,6 +394,8 @@ class HeapMachine(Interpreter):
 
     def _read(self, reader: Instruction, device: int, source: Instruction, index: ShapeIndex, cell: Cell) -> None:
         """Look up one part where readers of ``source`` look for it."""
+        if device not in self._arenas:
+            return
         instance = cell.instances[index]
         place = self._finder.find(source, index)
         shape = subshape(source.shape, index)
@@ -386,7 +411,10 @@ class HeapMachine(Interpreter):
             fault, writer = (Fault.POISON, "") if owner is None else (Fault.CLOBBERED, owner.text)
             self._report(fault, device, reader, position_text(source, index), at, *values, writer)
         elif isinstance(shape, ArrayShape):
-            self._compare(reader, device, source, index, place, shape, as_array(_value_at(cell.value, index)))
+            value = as_array(_value_at(cell.value, index))
+            is_as_written = value is instance.value and shape == subshape(instance.instruction.shape, instance.index)
+            if not is_as_written:  # its own bytes, written from this very value in this very layout, are what they are
+                self._compare(reader, device, source, index, place, shape, value)
 
     def _compare(
         self,

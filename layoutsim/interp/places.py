@@ -103,6 +103,10 @@ class PlaceFinder:
         self._found: dict[Position, Place | None] = {}
         self._callers = _control_flow_callers(places.module)
 
+    def is_defined(self, instruction: Instruction, index: ShapeIndex) -> bool:
+        """Whether the assignment gives a place to this very position (the table of a variadic done, for instance)."""
+        return (instruction, index) in self._places.defined
+
     def find(self, instruction: Instruction, index: ShapeIndex = ()) -> Place | None:
         """The place that readers of this position look at, ``None`` where the assignment gives none."""
         trail: list[Position] = []

@@ -80,6 +80,7 @@ def strided_view(memory: Array, offset: int, shape: ArrayShape) -> Array:
     return flat.reshape([shape.dimensions[d] for d in order]).transpose(np.argsort(order))
 
 
+@cache
 def physical_bytes(shape: ArrayShape) -> int:
     """Bytes that :func:`to_memory` produces, tile padding included."""
     layout = layout_of(shape)

@@ -64,6 +64,8 @@ def _from_bf16(codes: Array) -> Array:
 def _to_bf16(values: Array) -> Array:
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     plain = (bits >> 16).astype(np.uint16)
+    if not np.isnan(values).any():
+        return plain
     low = (bits & 0x7F).astype(np.uint16)
     is_nan = np.isnan(values)
     sign_and_exponent = plain & np.uint16(0xFF80)
