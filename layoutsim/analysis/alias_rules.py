@@ -81,6 +81,8 @@ class Sharing:
 
     def pairs(self, instruction: Instruction) -> Sequence[InPlacePair]:
         """Inputs and outputs of an instruction that must share."""
+        if not self._rules.in_place.may_pair(instruction):
+            return ()
         found = self._pairs.get(instruction)
         if found is None:
             found = self._pairs[instruction] = self._rules.pairs(instruction)

@@ -46,6 +46,11 @@ class InPlaceRules:
 
     no_ops: frozenset[Opcode] = frozenset({Opcode.BITCAST})
 
+    @staticmethod
+    def may_pair(instruction: Instruction) -> bool:
+        """Whether the opcode is one that can have pairs."""
+        return instruction.opcode in _RULES or instruction.opcode is Opcode.FUSION
+
     def pairs(self, instruction: Instruction) -> Sequence[InPlacePair]:
         """All pairs of an instruction, in XLA's order."""
         rule = _RULES.get(instruction.opcode)

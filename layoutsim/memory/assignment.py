@@ -26,6 +26,7 @@ from layoutsim.analysis.numbering import visiting_order
 from layoutsim.analysis.ordering import DependencyOrder, ValueOrdering
 from layoutsim.analysis.values import Value, value_id
 from layoutsim.errors import UnsupportedError
+from layoutsim.garbage import no_collection
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
@@ -69,6 +70,13 @@ def assign_buffers(
     Raises:
         UnsupportedError: a computation that needs one has no schedule, or the call graph is not flattened.
     """
+    with no_collection():
+        return _assign(module, profile, ordering, order)
+
+
+def _assign(
+    module: Module, profile: MemoryProfile, ordering: OrderingKind, order: Sequence[Computation] | None
+) -> BufferAssignment:
     aliases = Aliases(Dataflow(module, order=order), profile.rules)
     reach = split_computations(module)
     if ordering is OrderingKind.DEPENDENCY:
