@@ -22,7 +22,7 @@ from layoutsim.passes.registry import did_you_mean, parse_pipeline
 _GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
 _GPU_0_6_RULES = (
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major reduction-pull=large-or-divisor "
-    "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false propagate-aliases=false}"
+    "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false outputs-follow-aliases=false}"
 )
 _DEGENERATE = "all-gather-remove-degenerate-dims"
 

@@ -80,7 +80,9 @@ def gpu_backend(
     pack_along_contraction: bool = True,
     reduction_pull: ReductionPull = ReductionPull.LARGE,
     constrain_ragged_dot: bool = True,
+    constrain_bitcast_convert: bool = True,
     transparent_copies: bool = True,
+    outputs_follow_aliases: bool = True,
 ) -> Backend:
     """The GPU backend's rules.
 
@@ -89,7 +91,9 @@ def gpu_backend(
         pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor
             (``xla_gpu_experimental_pack_dot_operands_along_k_dimension``).
         constrain_ragged_dot: ragged products take and write default layouts; in 0.6 they were free.
+        constrain_bitcast_convert: bitcast-converts between ranks are laid out so that they move nothing; not so in 0.6.
         transparent_copies: the copies in front of constrained custom calls pass the layout on; not so in 0.6.
+        outputs_follow_aliases: outputs of custom calls follow the layout of the operand they overwrite; not so in 0.6.
     """
     facts = target.facts
     demands: dict[Opcode, DemandRule] = {
@@ -102,7 +106,6 @@ def gpu_backend(
         Opcode.TRANSPOSE: transpose_of_dot,
         Opcode.FFT: _all_default(FFT, 1),
         Opcode.SORT: _sort,
-        Opcode.BITCAST_CONVERT: _bitcast_convert,
         Opcode.TRIANGULAR_SOLVE: _triangular_solve,
         Opcode.SEND: _send,
         Opcode.RECV: _recv,
@@ -111,6 +114,8 @@ def gpu_backend(
     }
     if constrain_ragged_dot:
         demands[Opcode.RAGGED_DOT] = _all_default(RAGGED_DOT, 2)
+    if constrain_bitcast_convert:
+        demands[Opcode.BITCAST_CONVERT] = _bitcast_convert
     if convolution_fusion:
         demands[Opcode.CONVOLUTION] = convolution_rule(facts, convolution_layout)
     in_place = reshape_alignment is ReshapeAlignment.IN_PLACE
@@ -123,6 +128,8 @@ def gpu_backend(
         reshape_operand=_reshape_operand if in_place else generic_reshape_operand,
         reshape_result=_reshape_result if in_place else generic_reshape_result,
         transparent_copies=transparent_copies,
+        outputs_follow_aliases=outputs_follow_aliases,
+        derive_bitcast_convert=constrain_bitcast_convert,
     )
 
 

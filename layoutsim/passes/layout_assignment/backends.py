@@ -114,6 +114,8 @@ class Backend:
         pulls_reduction: a reduce that wants its operand laid out so that it reduces the most minor dimensions.
         reshape_operand: operand order that makes a reshape with this result order a bitcast.
         reshape_result: result order that makes a reshape with this operand order a bitcast.
+        outputs_follow_aliases: the output of a custom call that shares its buffer with an operand follows the operand's layout.
+        derive_bitcast_convert: the operand of a bitcast-convert between ranks gets a layout from the result's.
         transparent_copies: a copy in front of a constrained custom call hands the layout on to what it copies.
     """
 
@@ -126,6 +128,8 @@ class Backend:
     reshape_operand: ReshapeRule = generic_reshape_operand
     reshape_result: ReshapeRule = generic_reshape_result
     transparent_copies: bool = True
+    outputs_follow_aliases: bool = True
+    derive_bitcast_convert: bool = True
 
     def rule_for(self, opcode: Opcode) -> DemandRule | None:
         return self.demands.get(opcode, self.otherwise)

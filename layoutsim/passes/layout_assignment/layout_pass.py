@@ -40,6 +40,8 @@ class LayoutAssignment(Pass):
         pack_along_contraction: sub-byte operands of products need the contracting dimensions most minor.
         reduction_pull: which reductions want to run along the most minor dimensions.
         constrain_ragged_dot: ragged products have default layouts.
+        constrain_bitcast_convert: bitcast-converts between ranks are laid out so that they move nothing.
+        outputs_follow_aliases: outputs of custom calls follow the layout of the operand they overwrite.
         transparent_copies: copies in front of constrained custom calls hand the layout on.
         computation_order: callees first, or callers first (every backend).
         loop_invariants: who chooses the layout of what a loop only reads (every backend; XLA: the body).
@@ -56,7 +58,9 @@ class LayoutAssignment(Pass):
     pack_along_contraction: bool = True
     reduction_pull: ReductionPull = ReductionPull.LARGE
     constrain_ragged_dot: bool = True
+    constrain_bitcast_convert: bool = True
     transparent_copies: bool = True
+    outputs_follow_aliases: bool = True
     computation_order: ComputationOrder = ComputationOrder.FORWARD
     loop_invariants: LoopInvariants = LoopInvariants.BODY
 
@@ -77,7 +81,9 @@ class LayoutAssignment(Pass):
                     pack_along_contraction=self.pack_along_contraction,
                     reduction_pull=self.reduction_pull,
                     constrain_ragged_dot=self.constrain_ragged_dot,
+                    constrain_bitcast_convert=self.constrain_bitcast_convert,
                     transparent_copies=self.transparent_copies,
+                    outputs_follow_aliases=self.outputs_follow_aliases,
                 )
 
     def run(self, module: Module) -> LayoutAssignmentResult:

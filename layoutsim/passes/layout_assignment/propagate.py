@@ -88,7 +88,7 @@ def _follow_operand(state: State, constraint: OperandConstraint) -> None:
     if node.skips_operand[number]:
         return
     _ask_definitions(state, constraint)  # (1)
-    if node.opcode is Opcode.CUSTOM_CALL:
+    if node.opcode is Opcode.CUSTOM_CALL and state.backend.outputs_follow_aliases:
         _ask_aliased_output(state, constraint)
     rank, wanted = node.operand_ranks[number], constraint.layout
     if rank == NOT_AN_ARRAY or wanted is None or node.is_constrained_collective:
@@ -222,7 +222,7 @@ def _ask_operands(state: State, constraint: BufferConstraint) -> None:
         if node.keeps:
             if rank == wanted.rank:
                 store.set_array_operand(wanted, node, number, reasons.RESULT_TO_OPERAND, reason)
-            elif node.opcode is Opcode.BITCAST_CONVERT:
+            elif node.opcode is Opcode.BITCAST_CONVERT and state.backend.derive_bitcast_convert:
                 order = _bitcast_convert_operand_order(node, rank)
                 store.set_array_operand(layout(order), node, number, reasons.BITCAST_OPERAND, reason)
         elif node.opcode is Opcode.BROADCAST:

@@ -87,7 +87,16 @@ class State:
         if order is ComputationOrder.REVERSE:
             computations.reverse()
         entry = EntryLayout.of(module.entry_layout)
-        state = State(module, backend, order, entry, points_to, graph, Store(graph), computations)
+        state = State(
+            module,
+            backend,
+            order,
+            entry,
+            points_to,
+            graph,
+            Store(graph),
+            computations,
+        )
         state.store.computations[module.entry] = state._entry_constraint()
         return state
 
