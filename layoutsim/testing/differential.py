@@ -26,7 +26,7 @@ from layoutsim.ir import Module
 from layoutsim.oracle import Answer, Backend, Oracle
 from layoutsim.passes.layout_assignment import BackendName, LayoutAssignment
 from layoutsim.passes.layout_assignment.conformance import check_against
-from layoutsim.testing.modules import random_module
+from layoutsim.testing.modules import in_post_order, random_module
 from layoutsim.testing.reduce import reduce_module
 from layoutsim.testing.scope import Limits
 from layoutsim.text import ParseOptions, parse_module
@@ -130,7 +130,7 @@ def reduce_failure(module: Module, oracle: Oracle, verdict: Verdict, *, max_trie
     """The smallest module found that fails with the same verdict, and the compiler's answer for it."""
 
     def fails(candidate: Module) -> bool:
-        return compare_with_compiler(oracle.ask(candidate), oracle.backend).verdict is verdict
+        return compare_with_compiler(oracle.ask(in_post_order(candidate)), oracle.backend).verdict is verdict
 
     reduced = reduce_module(module, fails, max_tries=max_tries)
     return reduced, oracle.ask(reduced)
