@@ -24,12 +24,18 @@ from layoutsim.ir.traverse import fusion_bodies, post_order
 
 @define(eq=False)
 class ChainNode:
-    """A value in its chain, with the uses it has now."""
+    """A value in its chain, with the uses it has now.
+
+    Attributes:
+        settled: the first of the nodes that are known to be over one before the other, up to this one; forgotten when that may
+            have changed.
+    """
 
     value: Value
     uses: list[Use]
     previous: ChainNode | None = None
     next: ChainNode | None = None
+    settled: ChainNode | None = None
 
     @property
     def head(self) -> ChainNode:

@@ -151,10 +151,28 @@ class CopyRemover:
         if last is None or first is None:
             return None
         for after in first.forward():
-            for before in last.backward():
+            before: ChainNode | None = last
+            while before is not None:
                 if not self._is_over_before(before, after.value):
                     return before.value, after.value
+                before = self._next_in_question(before, after).previous
         return None
+
+    def _next_in_question(self, node: ChainNode, after: ChainNode) -> ChainNode:
+        """Given that ``node`` is over before ``after``: the first of the nodes up to it that must be so too.
+
+        Inside one computation the relation is transitive, so a run of values that are over one before the other needs one
+        check. Across computations it is not: of values in exclusive branches, each is over before the other.
+        """
+        if not _are_together(node, after):
+            return node
+        first = node.settled or node
+        while (before := first.previous) is not None:
+            if not (_are_together(before, first) and self._is_over_before(before, first.value)):
+                break
+            first = before.settled or before
+        node.settled = first
+        return first
 
     def _is_over_before(self, node: ChainNode, value: Value) -> bool:
         if not node.uses:
@@ -189,6 +207,25 @@ class CopyRemover:
             if reading is not None:
                 reading.source = source
         del self._copies[copy]
+        self._unsettle(copy, source)
+
+    def _unsettle(self, copy: Instruction, source: ChainNode) -> None:
+        """Forget what may no longer be true: of everything behind ``source``, and if a root goes, of everything."""
+        behind = source.next.forward() if source.next is not None else ()
+        everything = (node for ends in self._copies.values() for node in ends.source.head.forward())
+        for node in everything if copy.is_root else behind:
+            node.settled = None
+
+
+def _are_together(node: ChainNode, after: ChainNode) -> bool:
+    """Whether both values are computed, and the first is used, in one computation."""
+    home = after.value.instruction.parent
+    if node.value.instruction.parent is not home or Opcode.PARAMETER in (
+        node.value.instruction.opcode,
+        after.value.instruction.opcode,
+    ):
+        return False
+    return all(use.instruction.parent is home for use in node.uses)
 
 
 def _scatter_reads(node: ChainNode, source: ChainNode) -> bool:
