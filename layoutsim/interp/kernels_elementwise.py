@@ -23,7 +23,7 @@ from layoutsim.ir.payloads import ComparePayload, ReducePrecisionPayload
 
 
 def _erf(x: Array) -> Array:
-    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x)).astype(x.dtype)
 
 
 def _cbrt(x: Array) -> Array:
@@ -113,7 +113,7 @@ def _is_finite(call: Call) -> Value:
 
 @kernel("real")
 def _real(call: Call) -> Value:
-    return call.array(0).real
+    return np.real(call.array(0)).copy()
 
 
 @kernel("imag")
@@ -253,7 +253,7 @@ def _xor(call: Call) -> Value:
 def _divide(call: Call) -> Value:
     if not call.element_type.is_integral:
         return _arithmetic(call, np.divide)
-    quotient, _ = _divided(*call.arrays, call.element_type)
+    quotient, _ = _divided(call.array(0), call.array(1), call.element_type)
     return finish(quotient, call.element_type)
 
 
@@ -261,7 +261,7 @@ def _divide(call: Call) -> Value:
 def _remainder(call: Call) -> Value:
     if not call.element_type.is_integral:
         return _arithmetic(call, np.fmod)
-    _, remainder = _divided(*call.arrays, call.element_type)
+    _, remainder = _divided(call.array(0), call.array(1), call.element_type)
     return finish(remainder, call.element_type)
 
 
@@ -280,7 +280,7 @@ def _divided(left: Array, right: Array, element_type: ElementType) -> tuple[Arra
 @kernel("power")
 def _power(call: Call) -> Value:
     if call.element_type.is_integral:
-        return finish(_integer_power(*call.arrays), call.element_type)
+        return finish(_integer_power(call.array(0), call.array(1)), call.element_type)
     return _arithmetic(call, np.power)
 
 

@@ -56,13 +56,15 @@ def merge_sort(lines: list[Array], before: Before) -> Array:
     before it, one of the right run behind those of the left run that it does not go before; both counts come from a binary
     search in the other run, for all elements of all lines together.
     """
+    count: int
+    size: int
     count, size = lines[0].shape
-    order = np.broadcast_to(np.arange(size), (count, size)).copy()
+    order: Array = np.broadcast_to(np.arange(size), (count, size)).copy()
     run = 1
     while run < size:
         sorted_lines = [np.take_along_axis(line, order, axis=-1) for line in lines]
         position = _merged_positions(sorted_lines, run, before)
-        merged = np.empty_like(order)
+        merged: Array = np.empty_like(order)
         np.put_along_axis(merged, position, order, axis=-1)
         order = merged
         run *= 2
@@ -71,14 +73,16 @@ def merge_sort(lines: list[Array], before: Before) -> Array:
 
 def _merged_positions(lines: list[Array], run: int, before: Before) -> Array:
     """Where each element stands after neighbouring runs of length ``run`` are merged."""
+    count: int
+    size: int
     count, size = lines[0].shape
-    index = np.arange(size)
+    index: Array = np.arange(size)
     base = index // (2 * run) * (2 * run)
     is_left = index - base < run
     other_start = np.where(is_left, np.minimum(base + run, size), base)
     other_stop = np.where(is_left, np.minimum(base + 2 * run, size), np.minimum(base + run, size))
-    low = np.broadcast_to(other_start, (count, size)).copy()
-    high = np.broadcast_to(other_stop, (count, size)).copy()
+    low: Array = np.broadcast_to(other_start, (count, size)).copy()
+    high: Array = np.broadcast_to(other_stop, (count, size)).copy()
     while (low < high).any():
         middle = (low + high) // 2
         probes = [np.take_along_axis(line, np.minimum(middle, size - 1), axis=-1) for line in lines]

@@ -16,7 +16,7 @@ import numpy as np
 from layoutsim.ir import ElementType
 from layoutsim.ir.float_format import FORMATS, numpy_dtype
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 
 _NUMPYS_OWN = (ElementType.F16, ElementType.F32, ElementType.F64)
 
@@ -68,7 +68,7 @@ def convert(values: Array, element_type: ElementType) -> Array:
     if element_type.is_complex:
         return values.astype(numpy_dtype(element_type))
     if values.dtype.kind == "c":
-        values = values.real
+        values = np.real(values)
     if element_type.is_floating:
         return round_floats(_real(values, element_type), element_type)
     if values.dtype.kind == "f":

@@ -22,7 +22,7 @@ from layoutsim.ir import ArrayShape, ElementType, Layout, default_layout
 from layoutsim.ir.float_bits import code_dtype, from_bits, to_bits
 from layoutsim.ir.float_format import numpy_dtype
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 
 PADDING = -1
 """Slot of :func:`physical_slots` that belongs to no element."""

@@ -7,7 +7,7 @@ are ``float32`` arrays that hold representable values only, integers below eight
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from layoutsim.ir import (
 )
 from layoutsim.ir.float_format import numpy_dtype
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 
 
 class EvaluationError(LayoutsimError):
@@ -88,9 +88,10 @@ def value_from(data: object, shape: Shape, what: str = "value") -> Value:
     """
     match shape:
         case TupleShape():
-            if not isinstance(data, (tuple, list)) or len(data) != len(shape.elements):  # pyright: ignore[reportUnknownArgumentType]
+            parts = _parts_of(data)
+            if parts is None or len(parts) != len(shape.elements):
                 raise InputError(f"{what}: expected a tuple of {len(shape.elements)} for {shape}, got {type(data).__name__}")
-            pairs = enumerate(zip(data, shape.elements, strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            pairs = enumerate(zip(parts, shape.elements, strict=True))
             return tuple(value_from(part, element, f"{what}[{i}]") for i, (part, element) in pairs)
         case ArrayShape():
             return _array_from(data, shape, what)
@@ -100,6 +101,10 @@ def value_from(data: object, shape: Shape, what: str = "value") -> Value:
             return TOKEN_VALUE
         case OpaqueShape():
             return OPAQUE_VALUE
+
+
+def _parts_of(data: object) -> tuple[object, ...] | None:
+    return tuple(cast("tuple[object, ...] | list[object]", data)) if isinstance(data, (tuple, list)) else None
 
 
 def _array_from(data: object, shape: ArrayShape, what: str) -> Array:
@@ -113,7 +118,7 @@ def _array_from(data: object, shape: ArrayShape, what: str) -> Array:
         return array
     if array.dtype.kind not in "biufc":  # ml_dtypes' own kinds
         array = array.astype(np.float32 if shape.element_type.is_floating else np.int64)
-    return convert(array, shape.element_type)
+    return np.asarray(convert(array, shape.element_type))  # numpy turns arithmetic on 0-dimensional arrays into scalars
 
 
 def zeros(shape: Shape) -> Value:
