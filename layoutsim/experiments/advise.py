@@ -20,8 +20,7 @@ from layoutsim.ir.shape import ArrayShape
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.units import exact_bytes, signed_bytes
 
-
-_WORTHWHILE = 0.001
+_WORTHWHILE = 0.01
 """Savings below this part of the temporaries are gaps that fell differently, not advice."""
 
 
