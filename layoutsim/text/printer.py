@@ -206,6 +206,7 @@ class _ComputationPrinter:
     computation: Computation
     options: PrintOptions
     hidden: frozenset[Computation]
+    indent: str = ""
     names: dict[Instruction, str] = field(factory=dict[Instruction, str])
 
     def head(self) -> str:
@@ -237,7 +238,7 @@ class _ComputationPrinter:
         operands = self._operands(instruction)
         attributes = self._attributes(instruction)
         tail = f", {', '.join(attributes)}" if attributes else ""
-        return f"  {root}{self.name(instruction)} = {shape} {opcode}({operands}){tail}"
+        return f"{self.indent}  {root}{self.name(instruction)} = {shape} {opcode}({operands}){tail}"
 
     def _opcode(self, instruction: Instruction) -> str:
         suffix = _ASYNC_SUFFIXES.get(instruction.opcode)
@@ -315,9 +316,9 @@ class _ComputationPrinter:
     def _computation(self, computation: Computation) -> str:
         if self.options.subcomputations is Subcomputations.NAME_ONLY:
             return self._percent() + computation.name
-        inner = _ComputationPrinter(computation, self.options, self.hidden)
-        lines = ("  " + inner.line(i).replace("\n", "\n  ") for i in post_order(computation))
-        return "\n".join(["", "  {", *lines, "  }"])
+        inner = _ComputationPrinter(computation, self.options, self.hidden, indent=f"{self.indent}  ")
+        lines = map(inner.line, post_order(computation))
+        return "\n".join(["", f"{inner.indent}{{", *lines, f"{inner.indent}{inner.foot()}"])
 
 
 _PRED = array_shape(ElementType.PRED, ())
