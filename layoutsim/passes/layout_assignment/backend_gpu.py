@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
+from layoutsim.analysis.call_graph import async_start_of
 from layoutsim.errors import LayoutError
 from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
 from layoutsim.ir.shape import ArrayShape
@@ -267,5 +268,6 @@ def _host_start(start: Instruction, _view: View) -> Iterator[Demand]:
 
 
 def _host_done(done: Instruction, _view: View) -> Iterator[Demand]:
-    if done.to_apply.execution_thread == HOST_THREAD:
-        yield ResultDemand(done.to_apply.root.shape, HOST_COMPUTATION, allow_alias=True)
+    called = async_start_of(done).to_apply
+    if called.execution_thread == HOST_THREAD:
+        yield ResultDemand(called.root.shape, HOST_COMPUTATION, allow_alias=True)
