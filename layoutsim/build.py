@@ -38,6 +38,7 @@ from layoutsim.ir import (
     array_shape,
 )
 from layoutsim.ir.payloads import (
+    CallPayload,
     ComparePayload,
     ConstantPayload,
     DimensionsPayload,
@@ -46,6 +47,7 @@ from layoutsim.ir.payloads import (
     IotaPayload,
     PadPayload,
     ParameterPayload,
+    ReshapePayload,
     Payload,
     SlicePayload,
     TupleIndexPayload,
@@ -193,7 +195,8 @@ class Builder:
         return self.apply(Opcode.BROADCAST, operand, payload=DimensionsPayload(tuple(dimensions)), shape=shape)
 
     def reshape(self, operand: Instruction, sizes: Sequence[int]) -> Instruction:
-        return self.apply(Opcode.RESHAPE, operand, shape=array_shape(array_of(operand).element_type, tuple(sizes)))
+        shape = array_shape(array_of(operand).element_type, tuple(sizes))
+        return self.apply(Opcode.RESHAPE, operand, payload=ReshapePayload(), shape=shape)
 
     def transpose(self, operand: Instruction, dimensions: Sequence[int]) -> Instruction:
         """Dimension ``i`` of the result is dimension ``dimensions[i]`` of the operand; nothing moves in memory."""
@@ -247,7 +250,7 @@ class Builder:
         return self.apply(Opcode.GET_TUPLE_ELEMENT, operand, payload=TupleIndexPayload(index))
 
     def call(self, callee: Computation, *operands: Instruction) -> Instruction:
-        return self.apply(Opcode.CALL, *operands, calls=[callee])
+        return self.apply(Opcode.CALL, *operands, payload=CallPayload(), calls=[callee])
 
     def while_loop(self, condition: Computation, body: Computation, initial: Instruction) -> Instruction:
         return self.apply(Opcode.WHILE, initial, calls=[body, condition])
