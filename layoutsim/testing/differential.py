@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from layoutsim.errors import LayoutsimError
 from layoutsim.ir import Module
@@ -42,10 +42,11 @@ class Verdict(StrEnum):
     """What a comparison came to."""
 
     AGREES = "agrees"
-    AGREES_IF_STORED_LAST = "agrees if stored last"
+    AGREES_AS_PRINTED = "agrees once stored as printed"
     BOTH_REFUSE = "both refuse"
     NOT_ASKED = "compiler refuses the module before layout assignment"
     ONLY_WE_REFUSE = "only we refuse"
+    WE_CRASH = "we crash"
     ONLY_COMPILER_REFUSES = "only the compiler refuses"
     DIFFERS = "differs"
 
@@ -59,11 +60,29 @@ class Comparison:
 
     @property
     def is_failure(self) -> bool:
-        return self.verdict in (Verdict.DIFFERS, Verdict.ONLY_WE_REFUSE, Verdict.ONLY_COMPILER_REFUSES)
+        return self.verdict in _FAILURES
 
 
-def compare_with_compiler(answer: Answer, backend: Backend) -> Comparison:
-    """Our layout assignment against the compiler's answer for the same module."""
+_FAILURES = (Verdict.DIFFERS, Verdict.ONLY_WE_REFUSE, Verdict.WE_CRASH, Verdict.ONLY_COMPILER_REFUSES)
+
+
+def compare_with_compiler(module: Module, oracle: Oracle) -> tuple[Comparison, Answer]:
+    """Our layout assignment against the compiler's.
+
+    Results depend on the order in which the compiler stores instructions, which its dumps do not show, and the way into the
+    CPU compiler changes it. So a module that differs is asked about once more, now stored as it was printed.
+    """
+    answer = oracle.ask(module)
+    first = compare_with_answer(answer, oracle.backend)
+    if first.verdict is not Verdict.DIFFERS or answer.before_layout is None:
+        return first, answer
+    answer = oracle.ask(answer.before_layout)
+    second = compare_with_answer(answer, oracle.backend)
+    return (evolve(first, verdict=Verdict.AGREES_AS_PRINTED) if second.verdict is Verdict.AGREES else second), answer
+
+
+def compare_with_answer(answer: Answer, backend: Backend) -> Comparison:
+    """Our layout assignment against an answer of the compiler."""
     if answer.before_layout is None:
         return Comparison(Verdict.NOT_ASKED, (answer.note[:300],))
     layout_pass = LayoutAssignment(backend=BackendName(backend))
@@ -75,9 +94,11 @@ def compare_with_compiler(answer: Answer, backend: Backend) -> Comparison:
         found = check_against(before, after, layout_pass)
     except LayoutsimError as error:
         return Comparison(Verdict.ONLY_WE_REFUSE, (f"{type(error).__name__}: {error}",))
-    if not found.agrees:
-        return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)))
-    return Comparison(Verdict.AGREES_IF_STORED_LAST if found.stored_last else Verdict.AGREES, found.stored_last)
+    except Exception as error:  # a slip of ours is a finding like others, and the run goes on
+        return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
+    if not found.agrees or found.stored_last:
+        return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)) or found.stored_last)
+    return Comparison(Verdict.AGREES)
 
 
 def _compare_refusals(before: Module, layout_pass: LayoutAssignment, answer: Answer) -> Comparison:
@@ -117,7 +138,7 @@ def run_differential(
     limits = limits or Limits(devices=oracle.devices, backend=oracle.backend)
     run, start = Run(), time.monotonic()
     for seed in seeds:
-        comparison = compare_with_compiler(oracle.ask(random_module(seed, limits)), oracle.backend)
+        comparison, _ = compare_with_compiler(random_module(seed, limits), oracle)
         run.verdicts[comparison.verdict] += 1
         if comparison.is_failure:
             run.failures[seed] = comparison
@@ -130,10 +151,10 @@ def reduce_failure(module: Module, oracle: Oracle, verdict: Verdict, *, max_trie
     """The smallest module found that fails with the same verdict, and the compiler's answer for it."""
 
     def fails(candidate: Module) -> bool:
-        return compare_with_compiler(oracle.ask(in_post_order(candidate)), oracle.backend).verdict is verdict
+        return compare_with_compiler(in_post_order(candidate), oracle)[0].verdict is verdict
 
     reduced = reduce_module(module, fails, max_tries=max_tries)
-    return reduced, oracle.ask(reduced)
+    return reduced, compare_with_compiler(reduced, oracle)[1]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -167,7 +188,7 @@ def _save(folder: Path, stem: str, module: Module, answer: Answer, backend: Back
     (folder / f"{stem}.hlo").write_text(answer.before_layout or module.to_text())
     if answer.after_layout is not None:
         (folder / f"{stem}.after.hlo").write_text(answer.after_layout)
-    comparison = compare_with_compiler(answer, backend)
+    comparison = compare_with_answer(answer, backend)
     (folder / f"{stem}.txt").write_text("\n".join([comparison.verdict, *comparison.details, ""]))
 
 

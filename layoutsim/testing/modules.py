@@ -19,6 +19,7 @@ from layoutsim.ir import (
     with_default_layout,
 )
 from layoutsim.ir.traverse import post_order
+from layoutsim.testing import steps_async as asynchronous
 from layoutsim.testing import steps_collective as collective
 from layoutsim.testing import steps_contraction as contraction
 from layoutsim.testing import steps_control as control
@@ -85,6 +86,20 @@ _RARE: list[tuple[int, Step]] = [
     (1, opaque.library_convolution),
     (1, opaque.random_bits),
     (1, opaque.batch_norm),
+    (1, opaque.constrained_tuple_call),
+    (1, opaque.library_gradient),
+    (1, opaque.library_sort),
+    (1, contraction.packed_dot),
+    (1, asynchronous.async_collective),
+    (1, asynchronous.async_copy),
+    (1, asynchronous.dependency),
+]
+_NOT_EXECUTABLE: list[tuple[int, Step]] = [
+    (1, collective.ragged_all_to_all),
+    (1, asynchronous.async_call),
+    (1, asynchronous.transfer),
+    (1, asynchronous.scan),
+    (1, asynchronous.dynamic_size),
 ]
 
 
@@ -96,8 +111,9 @@ def _take_simple_steps(scope: Scope, count: int) -> None:
 
 def _take_steps(scope: Scope, count: int) -> None:
     """Grow by any steps."""
+    table = _EXECUTABLE_TABLE if scope.world.limits.executable else _TABLE
     for _ in range(count):
-        scope.chooser.pick(_TABLE)(scope)
+        scope.chooser.pick(table)(scope)
 
 
 _CONTROL: list[tuple[int, Step]] = [
@@ -113,14 +129,16 @@ def _weighted(*families: list[tuple[int, Step]]) -> tuple[Step, ...]:
 
 
 _SIMPLE_TABLE = _weighted(_SIMPLE)
-_TABLE = _weighted(_SIMPLE, _RARE, _CONTROL)
+_EXECUTABLE_TABLE = _weighted(_SIMPLE, _RARE, _CONTROL)
+_TABLE = (*_EXECUTABLE_TABLE, *_weighted(_NOT_EXECUTABLE))
 
 
 def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Module:
     """A random module; an ``int`` is the seed of a :class:`SeededChooser`."""
     source = SeededChooser(chooser) if isinstance(chooser, int) else chooser
     module = Module("random", ModuleConfig(replica_count=limits.devices))
-    entry = Scope(World(module, source, limits), Builder("main", module), depth=0)
+    world = World(module, source, limits, constrains_all_reduces=limits.backend == "gpu" and chance(source, 15))
+    entry = Scope(world, Builder("main", module), depth=0)
     _take_steps(entry, source.integer(1, limits.steps))
     entry.builder.build(_result(entry), is_entry=True)
     module.entry_layout = _entry_layout(module, source)

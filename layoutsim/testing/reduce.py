@@ -56,14 +56,24 @@ def reduce_module(module: Module, fails: Callable[[Module], bool], *, max_tries:
                 break
             position, progress = 0, False
             continue
-        candidate = clone_module(current)
-        if edits[position](candidate) and _complexity(_cleaned(candidate, prune=prune)) < _complexity(current):
-            tries += 1
-            if fails(candidate):
-                current, progress = candidate, True
-                continue
-        position += 1
+        simpler = _simpler(current, edits[position], prune=prune)
+        failing = next((candidate for candidate in simpler if fails(candidate)), None)
+        tries += len(simpler)
+        if failing is not None:
+            current, progress = failing, True
+        else:
+            position += 1
     return current
+
+
+def _simpler(module: Module, edit: Edit, *, prune: bool) -> list[Module]:
+    """What ``edit`` makes of the module, if that is simpler; without its dead instructions, and if need be also with them."""
+    out: list[Module] = []
+    for prune_now in (True,) if prune else (True, False):
+        candidate = clone_module(module)
+        if edit(candidate) and _complexity(_cleaned(candidate, prune=prune_now)) < _complexity(module):
+            out.append(candidate)
+    return out
 
 
 def _complexity(module: Module) -> tuple[int, int, int]:

@@ -22,6 +22,7 @@ from layoutsim.ir import (
     TupleShape,
     array_shape,
 )
+from layoutsim.ir.payloads import ConstantPayload
 from layoutsim.testing.chooser import Chooser, chance, permutation
 
 F32, BF16, F16, S32, S8, PRED = (
@@ -45,12 +46,15 @@ class Limits:
         depth: of nested control flow.
         devices: collectives span so many; without any for 1.
         backend: leaves out what that backend's compiler does not take.
+        executable: only what the interpreter runs and every pass keeps valid: no transfers to the host, no dynamic sizes, no
+            scans, no asynchronous calls (layout assignment does not look into those).
     """
 
     steps: int = 10
     depth: int = 2
     devices: int = 1
     backend: str = "gpu"
+    executable: bool = False
 
 
 DEFAULT_LIMITS = Limits()
@@ -58,11 +62,18 @@ DEFAULT_LIMITS = Limits()
 
 @define(eq=False)
 class World:
-    """What all computations of one module share."""
+    """What all computations of one module share.
+
+    Attributes:
+        shared: reducers and comparators by name.
+        callees: computations that may be called again.
+        constrains_all_reduces: XLA takes either all with layouts of their own, or none.
+    """
 
     module: Module
     chooser: Chooser
     limits: Limits
+    constrains_all_reduces: bool = False
     shared: dict[str, Computation] = field(factory=dict[str, Computation])
     callees: list[Computation] = field(factory=list[Computation])
     channel_count: int = 0
@@ -98,6 +109,8 @@ class Scope:
         """Offer ``value`` to later steps; results of one in eight instructions get an unusual layout."""
         if isinstance(value.shape, ArrayShape) and value.shape.rank > 1 and chance(self.chooser, 12):
             value.shape = value.shape.with_order(permutation(self.chooser, value.shape.rank))
+            if isinstance(value.payload, ConstantPayload):
+                value.payload = ConstantPayload(value.payload.literal.with_shape(value.shape))
         return self.keep_as_is(value)
 
     def keep_as_is(self, value: Instruction) -> Instruction:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from layoutsim.build import array_of
-from layoutsim.ir import Instruction, Opcode, array_shape, tuple_shape
+from layoutsim.ir import ElementType, Instruction, Opcode, array_shape, tuple_shape
 from layoutsim.ir.payloads import CollectivePayload, CollectivePermutePayload
 from layoutsim.ir.replica_groups import ListReplicaGroups
-from layoutsim.testing.chooser import chance
+from layoutsim.testing.chooser import chance, permutation
 from layoutsim.testing.scope import F32, MAX_ELEMENTS, Scope, scalar_function
 
 
@@ -47,15 +49,21 @@ def all_gather(scope: Scope) -> None:
 
 
 def all_reduce(scope: Scope) -> None:
-    """Sums, sometimes of two arrays at once."""
+    """Sums, sometimes of two arrays at once; in some modules they insist on the layouts they were written with."""
     if _alone(scope):
         return
     operands = [scope.any_array(lambda s: s.element_type is F32)]
     if chance(scope.chooser, 25):
         operands.append(scope.any_array(lambda s: s.element_type is F32))
     payload, _ = _payload(scope, takes_ids=len(operands) == 1)
-    reducer = scalar_function(scope, Opcode.ADD, F32)
-    _keep(scope, scope.builder.apply(Opcode.ALL_REDUCE, *operands, payload=payload, calls=[reducer]), len(operands))
+    payload = evolve(payload, constrain_layout=scope.world.constrains_all_reduces)
+    shapes = [array_of(o) for o in operands]
+    if payload.constrain_layout:
+        shapes = [s.with_order(permutation(scope.chooser, s.rank)) for s in shapes]
+    whole = shapes[0] if len(shapes) == 1 else tuple_shape(tuple(shapes))
+    add = scalar_function(scope, Opcode.ADD, F32)
+    reduced = scope.builder.apply(Opcode.ALL_REDUCE, *operands, payload=payload, calls=[add], shape=whole)
+    _keep(scope, reduced, len(operands), as_is=payload.constrain_layout)
 
 
 def reduce_scatter(scope: Scope) -> None:
@@ -88,7 +96,7 @@ def all_to_all(scope: Scope) -> None:
 
 def _twin(scope: Scope, value: Instruction) -> Instruction:
     """An array of the very same shape, layout included: XLA's verifier wants that of a tuple's elements here."""
-    return scope.chooser.pick(scope.arrays(lambda s: s == value.shape))
+    return scope.chooser.pick([*scope.arrays(lambda s: s == value.shape), value])
 
 
 def _divisible(scope: Scope) -> tuple[Instruction, int]:
@@ -129,9 +137,24 @@ def replica_number(scope: Scope) -> None:
     scope.keep(scope.builder.convert(number, F32))
 
 
-def _keep(scope: Scope, result: Instruction, count: int, *, is_tuple: bool = False) -> None:
+def _keep(scope: Scope, result: Instruction, count: int, *, is_tuple: bool = False, as_is: bool = False) -> None:
+    keep = scope.keep_as_is if as_is else scope.keep
     if count == 1 and not is_tuple:
-        scope.keep(result)
+        keep(result)
         return
     for i in range(count):
-        scope.keep(scope.builder.element(result, i))
+        keep(scope.builder.element(result, i))
+
+
+def ragged_all_to_all(scope: Scope) -> None:
+    """Rows of different counts to every device."""
+    if _alone(scope):
+        return
+    devices = scope.world.limits.devices
+    rest = scope.random_shape(max_rank=2).dimensions
+    rows, target_rows = (scope.chooser.pick((4, 8)) for _ in range(2))
+    source, target = scope.array_of(F32, (rows, *rest)), scope.array_of(F32, (target_rows, *rest))
+    offsets = [scope.array_of(ElementType.S32, (devices,)) for _ in range(4)]
+    groups = ListReplicaGroups((tuple(range(devices)),))
+    payload = CollectivePayload(groups)
+    scope.keep(scope.builder.apply(Opcode.RAGGED_ALL_TO_ALL, source, target, *offsets, payload=payload))

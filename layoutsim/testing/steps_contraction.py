@@ -117,3 +117,13 @@ def cholesky(scope: Scope) -> None:
 def _square(scope: Scope) -> tuple[Instruction, tuple[int, ...]]:
     batch = tuple(scope.chooser.pick((1, 2)) for _ in range(scope.chooser.integer(0, 1)))
     return scope.array_of(F32, (*batch, 3, 3)), batch
+
+
+def packed_dot(scope: Scope) -> None:
+    """An operand of four-bit numbers, widened on the way into a dot (GPU packs it along the contracted dimension)."""
+    m, k, n = (scope.chooser.pick(COMMON_SIZES) for _ in range(3))
+    packed = scope.builder.convert(scope.array_of(ElementType.S4, (k, n)), BF16)
+    if chance(scope.chooser, 40):
+        packed = scope.builder.apply(Opcode.MULTIPLY, packed, scope.array_of(BF16, (k, n)))
+    left = scope.array_of(BF16, (m, k))
+    scope.keep(scope.builder.dot(left, packed, ((1,), (0,))))

@@ -100,14 +100,15 @@ def branches(grow: Grow) -> Step:
             return
         by_index = chance(scope.chooser, 40)
         selector = scope.array_of(S32 if by_index else PRED, ())
-        operands: list[Instruction] = []
-        made: list[Computation] = []
-        wanted: ArrayShape | None = None
-        for _ in range(3 if by_index else 2):
+        first = _packed(scope, [scope.any_array() for _ in range(scope.chooser.integer(1, 2))])
+        operands, made = [first], [_grown(scope, "branch", first.shape, grow, None)]
+        for _ in range(2 if by_index else 1):
+            if chance(scope.chooser, 15):
+                operands.append(first)
+                made.append(made[0])
+                continue
             operands.append(_packed(scope, [scope.any_array() for _ in range(scope.chooser.integer(1, 2))]))
-            made.append(_grown(scope, "branch", operands[-1].shape, grow, wanted))
-            assert isinstance(made[-1].root.shape, ArrayShape)
-            wanted = made[-1].root.shape
+            made.append(_grown(scope, "branch", operands[-1].shape, grow, made[0].root.shape))
         scope.keep(scope.builder.apply(Opcode.CONDITIONAL, selector, *operands, calls=made))
 
     return step
@@ -117,8 +118,8 @@ def _packed(scope: Scope, values: list[Instruction]) -> Instruction:
     return values[0] if len(values) == 1 and chance(scope.chooser, 50) else scope.builder.tuple(*values)
 
 
-def _grown(scope: Scope, name: str, parameter: Shape, grow: Grow, wanted: ArrayShape | None) -> Computation:
-    """A computation of one parameter that returns an array, of the wanted type and dimensions if any."""
+def _grown(scope: Scope, name: str, parameter: Shape, grow: Grow, wanted: Shape | None) -> Computation:
+    """A computation of one parameter; its result has the wanted types and dimensions, if any are wanted."""
     inner = scope.nested(name)
     value = inner.builder.parameter(parameter)
     if isinstance(parameter, TupleShape):
@@ -127,8 +128,16 @@ def _grown(scope: Scope, name: str, parameter: Shape, grow: Grow, wanted: ArrayS
         inner.values.append(value)
     grow(inner, scope.chooser.integer(0, 3))
     if wanted is None:
-        return inner.builder.build((inner.arrays() or [inner.any_array()])[0])
-    return inner.builder.build(inner.array_of(wanted.element_type, wanted.dimensions))
+        results = (inner.arrays() or [inner.any_array()])[: 2 if chance(scope.chooser, 25) else 1]
+        return inner.builder.build(results[0] if len(results) == 1 else inner.builder.tuple(*results))
+    if isinstance(wanted, TupleShape):
+        return inner.builder.build(inner.builder.tuple(*[_fitting(inner, part) for part in wanted.elements]))
+    return inner.builder.build(_fitting(inner, wanted))
+
+
+def _fitting(scope: Scope, wanted: Shape) -> Instruction:
+    assert isinstance(wanted, ArrayShape)
+    return scope.array_of(wanted.element_type, wanted.dimensions)
 
 
 def call(grow: Grow) -> Step:

@@ -116,3 +116,56 @@ def _keep_results(scope: Scope, made: Instruction, count: int) -> None:
         return
     for i in range(count):
         scope.keep_as_is(scope.builder.element(made, i))
+
+
+def constrained_tuple_call(scope: Scope) -> None:
+    """A constrained custom call that takes a tuple and returns one."""
+    if scope.world.limits.backend != "gpu":
+        return
+    parts = [scope.any_array() for _ in range(2)]
+    wish = tuple_shape(tuple(_any_order(scope, array_of(p)) for p in parts))
+    packed = scope.builder.tuple(*parts)
+    results = tuple_shape((wish.elements[0], _any_order(scope, scope.random_shape(element_type=F32))))
+    payload = CustomCallPayload("constrained_tuple", operand_layout_constraints=(wish,))
+    made = scope.builder.apply(Opcode.CUSTOM_CALL, packed, payload=payload, shape=results)
+    _keep_results(scope, made, 2)
+
+
+def library_gradient(scope: Scope) -> None:
+    """Gradients of a cuDNN convolution with one-by-one windows, and the forms with a bias and with a graph (GPU)."""
+    if scope.world.limits.backend != "gpu":
+        return
+    chooser = scope.chooser
+    batch, inputs, outputs, height, width = (chooser.pick((1, 2, 3, 4)) for _ in range(5))
+    orders = [permutation(chooser, 4) if chance(chooser, 50) else (0, 1, 2, 3) for _ in range(3)]
+    image = array_shape(F32, _placed(orders[0], (batch, inputs, height, width)))
+    kernel = array_shape(F32, _placed(orders[1], (inputs, outputs, 1, 1)))
+    output = array_shape(F32, _placed(orders[2], (batch, outputs, height, width)))
+    vector = array_shape(F32, (outputs,))
+    target, operands, result = chooser.pick(
+        (
+            ("__cudnn$convBackwardInput", (output, kernel), image),
+            ("__cudnn$convBackwardFilter", (image, output), kernel),
+            ("__cudnn$convBiasActivationForward", (image, kernel, vector), output),
+            ("__cudnn$convBiasActivationForward", (image, kernel, vector, output), output),
+            ("__cudnn$convForwardGraph", (image, kernel, output), output),
+        )
+    )
+    numbers = ConvolutionDimensionNumbers(*_numbers(orders[0]), *_numbers(orders[1]), *_numbers(orders[2]))
+    payload = CustomCallPayload(target, window=Window((WindowDimension(1), WindowDimension(1))), dimension_numbers=numbers)
+    arrays = [scope.array_of(F32, o.dimensions) for o in operands]
+    shape = tuple_shape((result, array_shape(ElementType.U8, (0,))))
+    both = scope.builder.apply(Opcode.CUSTOM_CALL, *arrays, payload=payload, shape=shape)
+    scope.keep(scope.builder.element(both, 0))
+
+
+def library_sort(scope: Scope) -> None:
+    """CUB's radix sort (GPU)."""
+    if scope.world.limits.backend != "gpu":
+        return
+    keys = scope.any_array(lambda s: s.rank > 0 and s.element_type is F32)
+    values = scope.array_of(ElementType.S32, array_of(keys).dimensions)
+    shape = tuple_shape((array_of(keys), array_of(values)))
+    payload = CustomCallPayload("xla.gpu.ext.cub_sort_unassigned_scratch_size")
+    both = scope.builder.apply(Opcode.CUSTOM_CALL, keys, values, payload=payload, shape=shape)
+    _keep_results(scope, both, 2)
