@@ -36,16 +36,16 @@ class Rows:
 
     def to_html(self) -> str:
         """For a notebook."""
-        head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
-        body = "".join(f"<tr>{self._html_cells(row)}</tr>" for row in self.rows)
+        head = self._html_cells("th", self.columns)
+        body = "".join(f"<tr>{self._html_cells('td', row)}</tr>" for row in self.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
         note = f"<div>{html.escape(self.note)}</div>" if self.note else ""
         return f"<div><b>{html.escape(self.title)}</b></div>{table}{note}"
 
-    def _html_cells(self, row: Sequence[str]) -> str:
+    def _html_cells(self, tag: str, row: Sequence[str]) -> str:
         aligned = zip(self.columns, row, strict=True)
         return "".join(
-            f'<td style="text-align:{"right" if column in self.numbers else "left"}">{html.escape(cell)}</td>'
+            f'<{tag} style="text-align:{"right" if column in self.numbers else "left"}">{html.escape(cell)}</{tag}>'
             for column, cell in aligned
         )
 
