@@ -127,7 +127,7 @@ def _column_major_operand(instruction: Instruction) -> int | None:  # (2)
     """The operand that a product, or a fusion around one, would rather have column-major."""
     if instruction.opcode is Opcode.DOT and array_of(instruction.shape).rank <= 1:
         left = array_of(instruction.operand(0).shape)
-        if left.rank != 1 or instruction.payload_as(DotPayload).rhs_contracting_dims[0] != 0:
+        if left.rank != 1 or instruction.payload_as(DotPayload).rhs_contracting_dims[:1] != (0,):
             return None
         size_bytes = array_of(instruction.shape).element_type.storage_bytes * left.element_count
         return 1 if size_bytes >= COLUMN_MAJOR_THRESHOLD_BYTES else None
