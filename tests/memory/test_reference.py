@@ -42,3 +42,20 @@ def test_computations_stand_in_the_order_of_reported_ids() -> None:
 
     assert [c.name for c in module.computations] == ["fused", "body", "go", "main"]
     assert [c.name for c in numbering_of(parse_assignment_report(REPORT), module)] == ["go", "fused", "body", "main"]
+
+
+def test_fusion_bodies_fill_the_gaps_between_known_ids() -> None:
+    # As above, but f has id 1: the fusion's two values come later, in front of k at the latest.
+    late = REPORT.replace("<3 f @0>", "<1 f @0>")
+    module = parse_module(
+        MODULE.replace("f = f32[4] fusion(b)", "f = f32[4] negate(b)").replace("copy(p)", "fusion(p), kind=kLoop, calls=fused")
+    )
+
+    assert [c.name for c in numbering_of(parse_assignment_report(late), module)] == ["go", "body", "fused", "main"]
+
+
+def test_a_gap_that_nothing_fills_leaves_bodies_in_front_of_their_callers() -> None:
+    odd = REPORT.replace("<3 f @0>", "<2 f @0>").replace("<4 p @0>", "<5 p @0>").replace("<5 k @0>", "<6 k @0>")
+    module = parse_module(MODULE)
+
+    assert [c.name for c in numbering_of(parse_assignment_report(odd), module)] == ["go", "fused", "body", "main"]
