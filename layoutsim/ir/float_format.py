@@ -36,6 +36,14 @@ class FloatFormat:
     has_nan: bool = True
 
     @property
+    def lowest(self) -> float:
+        return -self.maximum
+
+    def rounds_into_range(self, value: float) -> bool:
+        """Whether a finite value rounds to a finite one."""
+        return bool(np.isfinite(self.round(np.array([value], dtype=np.float64)))[0])
+
+    @property
     def nan_payload_bits(self) -> int:
         return self.fraction_bits if self.has_infinity else 0
 
@@ -64,13 +72,16 @@ class FloatFormat:
 class ScaleFormat(FloatFormat):
     """``f8e8m0fnu``: an unsigned power of two, no zero and no infinity."""
 
+    @property
+    def lowest(self) -> float:
+        return 2.0**-self.bias
+
     def round(self, values: Array) -> Array:
         with np.errstate(all="ignore"):
             exponents = np.frexp(values)[1] - 1
             quanta = np.maximum(exponents, -self.bias)
             rounded = np.ldexp(np.rint(np.ldexp(values, -quanta)), quanta)
-            rounded = np.where(values == 0, 2.0**-self.bias, rounded)
-            return np.where((values < 0) | ~np.isfinite(values) | (rounded > self.maximum), np.nan, rounded)
+            return np.where((values <= 0) | ~np.isfinite(values) | (rounded > self.maximum), np.nan, rounded)
 
 
 def _ieee(exponent_bits: int, fraction_bits: int) -> FloatFormat:

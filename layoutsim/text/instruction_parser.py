@@ -120,9 +120,6 @@ class InstructionParser:
         if shape is None and can_start_shape(lexer):
             shape = self._shape()
         head = self._read_head(shape)
-        name = name or scope.free_name(f"{head.opcode}.anon")
-        if nested:
-            scope.generated.add(name)
         parts = Parts()
         if head.opcode is Opcode.PARAMETER:
             payload: Payload | None = self._read_parameter_number(scope, head)
@@ -135,6 +132,9 @@ class InstructionParser:
         if not nested:
             self._read_attributes(scope, syntax, parts)
         self._check_required(syntax, head, parts)
+        if nested:  # named behind the instructions nested in it
+            name = scope.free_name(f"{head.opcode}.anon")
+            scope.generated.add(name)
         if head.opcode in _ASYNC or head.opcode is Opcode.ASYNC_DONE:
             instruction = self._async(head, name, parts)
         else:

@@ -180,17 +180,16 @@ def _floats_fit(numbers: list[str], of: FloatFormat) -> bool:
 
 def _all_fit(values: Array, of: FloatFormat) -> bool:
     """Whether no finite value is beyond the largest one that still rounds into range."""
-    largest = float(np.abs(values).max(initial=0.0))
-    return largest <= of.maximum or fits_after_rounding(largest, of)
+    return _fits(float(values.max()), of) and _fits(float(values.min()), of)
 
 
-def fits_after_rounding(value: float, of: FloatFormat) -> bool:
-    """Whether a value beyond the maximum rounds back to it."""
-    if of.fraction_bits == 52:
-        return math.isfinite(value)
-    step = 2.0 ** (math.frexp(of.maximum)[1] - 1 - of.fraction_bits)
-    limit = of.maximum + step / 2
-    return abs(value) < limit if of.has_infinity or of.has_nan else abs(value) <= of.maximum
+def _fits(value: float, of: FloatFormat) -> bool:
+    """Whether a value is in range or rounds back into it; formats without infinity and NaN take everything."""
+    if not math.isfinite(value):
+        return False
+    if of.lowest <= value <= of.maximum or not (of.has_infinity or of.has_nan):
+        return True
+    return of.rounds_into_range(value)
 
 
 def integer_range(element_type: ElementType) -> tuple[int, int]:
@@ -241,7 +240,7 @@ class _DenseReader:
             else:
                 self._read_element()
         if seen != size and not self.is_elided:
-            lexer.fail(f"{size} elements of dimension {dimension}, not {seen},")
+            lexer.fail(f"{size} elements of dimension {dimension} behind {seen} of them")
         lexer.expect("}")
         lexer.depth -= 1
 
@@ -275,13 +274,16 @@ class _DenseReader:
         if lexer.kind not in (Kind.INT, Kind.DECIMAL):
             lexer.fail(f"a number for {self.element_type}")
         value = float(int(text)) if lexer.kind == Kind.INT else float(text)
-        if not math.isfinite(value) or (abs(value) > of.maximum and not fits_after_rounding(value, of)):
-            raise lexer.source.error(f"expected {self.element_type} of at most {of.maximum}, got {text[:40]}", start)
+        if not _fits(value, of):
+            reason = f"expected {self.element_type} between {of.lowest} and {of.maximum}, got {text[:40]}"
+            raise lexer.source.error(reason, start)
         lexer.advance()
         return value
 
     def _read_nan(self, of: FloatFormat) -> float:
         lexer = self.lexer
+        if not of.has_nan:
+            lexer.fail(f"a number for {self.element_type}, which has no NaN")
         payload, negative = lexer.payload, lexer.value == "-nan"
         if payload and payload >= 1 << of.nan_payload_bits:
             lexer.fail(f"a NaN payload below {1 << of.nan_payload_bits:#x} for {self.element_type}")
