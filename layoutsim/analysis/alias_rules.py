@@ -71,13 +71,17 @@ NVIDIA_RULES = AliasRules("nvidia", _GPU_IN_PLACE, nvidia_hint)
 
 
 class Sharing:
-    """Answers for one analysis, remembered; the module must not change meanwhile."""
+    """Answers for one analysis, remembered; where the module changes meanwhile, :meth:`forget` them."""
 
     def __init__(self, dataflow: Dataflow, rules: AliasRules) -> None:
         self._dataflow = dataflow
         self._rules = rules
         self._pairs: dict[Instruction, Sequence[InPlacePair]] = {}
         self._answers: dict[tuple[Instruction, ShapeIndex, Instruction, ShapeIndex], bool] = {}
+
+    def forget(self) -> None:
+        """Ask again: an instruction has a new operand, or reads one more often than before."""
+        self._answers.clear()
 
     def pairs(self, instruction: Instruction) -> Sequence[InPlacePair]:
         """Inputs and outputs of an instruction that must share."""

@@ -91,11 +91,19 @@ def remove_unnecessary_copies(
         for copy in left:
             verdicts[copy] = remover.try_elide(copy)
             if verdicts[copy].elided:
-                copy.drop_control_edges()
-                copy.replace_all_uses_with(copy.operand(0))
+                _bypass(copy, aliases)
                 changed = True
         left = [copy for copy in left if not verdicts[copy].elided]
     return verdicts
+
+
+def _bypass(copy: Instruction, aliases: Aliases) -> None:
+    """Make the users of ``copy`` read what it copies."""
+    source, users = copy.operand(0), copy.users
+    copy.drop_control_edges()
+    copy.replace_all_uses_with(source)
+    if any(user.operands.count(source) > 1 for user in users if user.operand_count > 1):
+        aliases.sharing.forget()  # Such a user may no longer overwrite the source.
 
 
 def remarks_on_copies(

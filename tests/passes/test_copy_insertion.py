@@ -192,3 +192,19 @@ ENTRY e {
 }
 """
     assert _copies(_inserted(text)) == {}
+
+
+def test_operand_that_is_also_the_update_keeps_its_copy() -> None:
+    module = _inserted("""
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  x = f32[8] negate(p)
+  c = f32[8] copy(x)
+  ROOT d = f32[8] dynamic-update-slice(x, c, i)
+}
+""")
+    # The copy that was there goes first; then the operand to be overwritten is the update too.
+    assert _copies(module) == {"e": 1}
+    assert [o.name for o in module.entry.root.operands[:2]] == ["copy", "x"]
