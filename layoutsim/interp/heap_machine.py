@@ -56,6 +56,7 @@ _IN_PLACE = ELEMENTWISE | {
     Opcode.COLLECTIVE_PERMUTE_START,
     Opcode.MAP,
     Opcode.RAGGED_ALL_TO_ALL,
+    Opcode.RNG,
     Opcode.TRIANGULAR_SOLVE,
     Opcode.CHOLESKY,
     Opcode.SET_DIMENSION_SIZE,
