@@ -38,7 +38,7 @@ ACROSS_PROCESSES = "same in another process"
 ALL_CLAIMS = (RUNS, *CLAIMS, ACROSS_PROCESSES)
 """Names of everything that :func:`check_pass` checks."""
 
-_DEVICES = Limits(devices=4)
+_DEVICES = Limits(devices=4, executable=True)
 _SENT_TO_OTHER_PROCESS = 10
 _REDUCTIONS = 1500
 

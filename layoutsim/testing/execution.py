@@ -121,7 +121,8 @@ def _handlers(module: Module) -> Mapping[str, CustomCallHandler]:
 
 def _mixture(instruction: Instruction, operands: tuple[Value, ...]) -> Value:
     arrays = [a for operand in operands for a in _arrays(operand)]
-    return _mixed_value(instruction.shape, arrays)
+    with np.errstate(all="ignore"):
+        return _mixed_value(instruction.shape, arrays)
 
 
 def _arrays(value: Value) -> list[Array]:

@@ -90,12 +90,12 @@ _RARE: list[tuple[int, Step]] = [
     (1, opaque.library_gradient),
     (1, opaque.library_sort),
     (1, contraction.packed_dot),
-    (1, asynchronous.async_collective),
     (1, asynchronous.async_copy),
     (1, asynchronous.dependency),
 ]
 _NOT_EXECUTABLE: list[tuple[int, Step]] = [
     (1, collective.ragged_all_to_all),
+    (1, asynchronous.async_collective),
     (1, asynchronous.async_call),
     (1, asynchronous.transfer),
     (1, asynchronous.scan),

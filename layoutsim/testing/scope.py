@@ -47,7 +47,7 @@ class Limits:
         devices: collectives span so many; without any for 1.
         backend: leaves out what that backend's compiler does not take.
         executable: only what the interpreter runs and every pass keeps valid: no transfers to the host, no dynamic sizes, no
-            scans, no asynchronous calls (layout assignment does not look into those).
+            scans, no asynchronous collectives and calls, which XLA makes after layout assignment.
     """
 
     steps: int = 10
