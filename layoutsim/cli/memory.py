@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--report", action="store_true", help="print the memory usage report in XLA's format")
     parser.add_argument("--allocations", action="store_true", help="print the allocations in XLA's buffer-assignment format")
+    parser.add_argument(
+        "--why", nargs=2, metavar=("A", "B"), help="whether two values share memory, and if not, what keeps them apart"
+    )
     add_json(parser)
 
 
@@ -35,7 +38,10 @@ def main(options: argparse.Namespace) -> int:
     reference = read_assignment_report(Path(options.reference)) if options.reference else None
     with progress(f"assigning buffers of {module.name}"):
         view = view_memory(module, options.preset, reference)
-    if options.json:
+    if options.why:
+        verdict = view.why(*options.why)
+        print_json(verdict.to_json()) if options.json else print(verdict.to_text())
+    elif options.json:
         print_json(view.to_json())
     elif options.report:
         sys.stdout.write(print_memory_usage_report(view.report))

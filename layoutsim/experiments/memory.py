@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from layoutsim.analysis.source_lines import source_line
 from layoutsim.analysis.values import Value
@@ -17,10 +17,12 @@ from layoutsim.memory.buffers import Allocation, BufferAssignment
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
+from layoutsim.memory.sharing_verdict import SharingVerdict, find_value, why_shared
 from layoutsim.memory.summary import MemorySummary, find_peak, summarize
+from layoutsim.memory.tpu import TPU, PaddedValue, bytes_by_memory_space, is_tpu_module, output_bytes, padding_table
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
-from layoutsim.report.tables import Rows
+from layoutsim.report.tables import Rows, byte_rows
 from layoutsim.report.units import human_bytes
 
 _LARGEST = 25
@@ -48,6 +50,40 @@ class PeakBuffer:
         }
 
 
+@frozen(eq=False)
+class PaddingRow:
+    """What tiles add to one value."""
+
+    padded: PaddedValue
+
+    @property
+    def name(self) -> str:
+        value = self.padded.value
+        return value.instruction.name + (index_text(value.index) if value.index else "")
+
+    @property
+    def best_order(self) -> str:
+        return "{" + ",".join(map(str, self.padded.padding.best_order)) + "}"
+
+    def cells(self) -> tuple[str, ...]:
+        """For a table."""
+        padding = self.padded.padding
+        sizes = [human_bytes(n) for n in (padding.data_bytes, padding.padded_bytes, padding.padding_bytes)]
+        return (self.name, str(padding.shape), *sizes, self.best_order, human_bytes(padding.best_padded_bytes))
+
+    def to_json(self) -> dict[str, object]:
+        padding = self.padded.padding
+        return {
+            "name": self.name,
+            "shape": str(padding.shape),
+            "memory_space": self.padded.memory_space,
+            "data_bytes": padding.data_bytes,
+            "padded_bytes": padding.padded_bytes,
+            "best_order": list(padding.best_order),
+            "best_padded_bytes": padding.best_padded_bytes,
+        }
+
+
 @frozen(eq=False, slots=False)
 class MemoryView:
     """A module's buffer assignment; ``comparison`` is there if a reference was given."""
@@ -58,12 +94,39 @@ class MemoryView:
 
     @cached_property
     def summary(self) -> MemorySummary:
-        return summarize(self.assignment)
+        """The figures; on TPU an output's table of pointers takes a whole block."""
+        found = summarize(self.assignment)
+        return evolve(found, output_bytes=output_bytes(self.module)) if self.is_tpu else found
 
     @cached_property
     def report(self) -> AssignmentReport:
         """In the form of XLA's own report."""
         return assignment_report(self.assignment)
+
+    @property
+    def is_tpu(self) -> bool:
+        return self.assignment.profile is TPU
+
+    @cached_property
+    def padding(self) -> tuple[PaddingRow, ...]:
+        """What tiles add to each value, most first (TPU modules)."""
+        return tuple(map(PaddingRow, padding_table(self.assignment)))
+
+    @cached_property
+    def spaces(self) -> dict[str, int]:
+        """Bytes in each memory space (TPU modules)."""
+        return dict(bytes_by_memory_space(self.assignment))
+
+    def why(self, first: str, second: str) -> SharingVerdict:
+        """Whether two values share memory, and if not, what keeps them apart.
+
+        Args:
+            first: ``name`` or ``name{index}`` (the same for ``second``).
+
+        Raises:
+            InputError: there is no such value.
+        """
+        return why_shared(self.assignment, find_value(self.assignment, first), find_value(self.assignment, second))
 
     @cached_property
     def peak(self) -> tuple[PeakBuffer, ...]:
@@ -87,6 +150,7 @@ class MemoryView:
             ],
             **self.summary.to_json(),
             "peak": [buffer.to_json() for buffer in self.peak],
+            **({"padding": [row.to_json() for row in self.padding], "memory_spaces": self.spaces} if self.is_tpu else {}),
             "differences": [] if self.comparison is None else [d.to_json() for d in self.comparison.differences],
         }
 
@@ -100,7 +164,13 @@ class MemoryView:
         rest = len(self.peak) - len(shown)
         note = f"and {rest:,} smaller ones (--json lists all)" if rest else ""
         peak = Rows("alive at the peak", columns, body, frozenset({"bytes", "≈"}), note)
-        return (memory_rows(self.summary), peak)
+        return (memory_rows(self.summary), peak, *(self._tpu_rows() if self.is_tpu else ()))
+
+    def _tpu_rows(self) -> tuple[Rows, ...]:
+        columns = ("padding of", "shape", "data", "padded", "padding", "least wasteful order", "padded then")
+        shown = tuple(row.cells() for row in self.padding[:_LARGEST])
+        padding = Rows("tile padding", columns, shown, frozenset({"data", "padded", "padding", "padded then"}))
+        return (byte_rows("memory spaces", list(self.spaces.items())), padding)
 
     def _repr_html_(self) -> str:
         return "".join(rows.to_html() for rows in self.rows())
@@ -112,14 +182,15 @@ def view_memory(module: Module, preset: str, reference: AssignmentReport | None 
 
     Args:
         module: with a schedule.
-        preset: decides the backend.
+        preset: decides the backend, unless the module is a TPU's, which its tiled layouts tell.
         reference: to compare with.
 
     Raises:
         UnsupportedError: the module is not scheduled, or its call graph is not flat.
     """
     order = None if reference is None else numbering_of(reference, module)
-    assignment = assign_buffers(module, profile_of(resolve_preset(preset)), order=order)
+    profile = TPU if is_tpu_module(module) else profile_of(resolve_preset(preset))
+    assignment = assign_buffers(module, profile, order=order)
     comparison = compare_assignments(assignment_report(assignment), reference) if reference is not None else None
     return MemoryView(module, assignment, comparison)
 

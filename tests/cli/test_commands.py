@@ -139,3 +139,26 @@ def test_a_scheduled_module_cannot_be_run(capsys: pytest.CaptureFixture[str]) ->
     assert main(["run", str(next(FINAL.glob("final*")))]) == 2
 
     assert "scheduled" in capsys.readouterr().err
+
+
+def test_memory_says_why_two_values_do_not_share(capsys: pytest.CaptureFixture[str]) -> None:
+    final = str(next((FIXTURES / "lora_axis1flax" / "gpu-0.10.2-bare").glob("final*")))
+    assert main(["memory", final, "--why", "copy.1", "transpose.16"]) == 0
+
+    assert "do not share memory" in capsys.readouterr().out
+    assert main(["memory", final, "--why", "copy.1", "nothing"]) == 2
+
+
+def test_memory_of_a_tpu_module_shows_its_padding(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    # Rows of 10 s32 are padded to 128 (12.8 times), columns of 1024 fit 8: 1024*128*4 = 524,288 bytes.
+    module = tmp_path / "tpu.hlo"
+    module.write_text(
+        "HloModule m, is_scheduled=true\nENTRY e {\n  p = s32[1024,10]{1,0:T(8,128)} parameter(0)\n"
+        "  ROOT n = s32[1024,10]{1,0:T(8,128)} negate(p)\n}\n"
+    )
+    out = _json(capsys, "memory", str(module))
+
+    assert out["argument_bytes"] == 524_288
+    assert out["padding"][0]["data_bytes"] == 40_960  # type: ignore[index]
+    assert main(["memory", str(module)]) == 0
+    assert "least wasteful order" in capsys.readouterr().out
