@@ -4,7 +4,6 @@ from layoutsim.errors import ParseError
 from layoutsim.text.lexer import Kind, Lexer
 from layoutsim.text.source import Source
 from tests.text.asking import body_complaint, complaint, in_entry, printed, root_of
-from layoutsim.text.source import Source
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

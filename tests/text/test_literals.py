@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from layoutsim.ir import ElidedLiteralError, ElementType
+from layoutsim.ir import ElementType, ElidedLiteralError
 from layoutsim.ir.literal import Array
 from layoutsim.ir.payloads import ConstantPayload
 from layoutsim.text import DEFAULT, ROUND_TRIP, parse_module, print_module
