@@ -48,7 +48,9 @@ def test_fusion_bodies_fill_the_gaps_between_known_ids() -> None:
     # As above, but f has id 1: the fusion's two values come later, in front of k at the latest.
     late = REPORT.replace("<3 f @0>", "<1 f @0>")
     module = parse_module(
-        MODULE.replace("f = f32[4] fusion(b)", "f = f32[4] negate(b)").replace("copy(p)", "fusion(p), kind=kLoop, calls=fused")
+        MODULE.replace("fusion(b), kind=kLoop, calls=fused", "negate(b)").replace(
+            "copy(p)", "fusion(p), kind=kLoop, calls=fused"
+        )
     )
 
     assert [c.name for c in numbering_of(parse_assignment_report(late), module)] == ["go", "body", "fused", "main"]
