@@ -273,9 +273,7 @@ ENTRY e {
 }
 """
 
-SWIZZLE_WITH_NEGATE = SWIZZLE.replace("tuple(b, a)", "tuple(nb, a)").replace(
-    "  ROOT t", "  nb = f32[8] negate(b)\n  ROOT t"
-)
+SWIZZLE_WITH_NEGATE = SWIZZLE.replace("tuple(b, a)", "tuple(nb, a)").replace("  ROOT t", "  nb = f32[8] negate(b)\n  ROOT t")
 
 SWIZZLE_OF_ONE_CONSTANT = """
 HloModule m
