@@ -17,7 +17,8 @@ The machine knows nothing of live ranges, aliasing rules or heaps: what they got
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from attrs import define, frozen
@@ -156,9 +157,8 @@ class HeapMachine(Interpreter):
             for d, row in zip(devices, prepared, strict=True)
         ]
         for row in cells:
-            for cell in row:
-                _retain(cell)
-        roots = self._run(entry, devices, cells)
+            _retained(row)  # the caller's, who looks at them when all is over
+        roots = self._run(entry, devices, [_retained(row) for row in cells])
         for device in self._arenas:
             self._check_results(device, roots[device])
             self._check_lent(device, cells[device])
@@ -167,32 +167,49 @@ class HeapMachine(Interpreter):
     # -- computations ------------------------------------------------------------------------------------------------------
 
     def _run(self, computation: Computation, devices: tuple[int, ...], arguments: Sequence[Sequence[Cell]]) -> list[Cell]:
-        """The root's cells; the caller owns a reference to each."""
+        """The root's cells; takes over a reference to each argument, and hands over one to each result."""
         plan = self.plan(computation)
         frame: dict[Instruction, list[Cell]] = {}
         for instruction, released in zip(plan.order, plan.releases, strict=True):
             if instruction.opcode is Opcode.PARAMETER:
-                cells = [row[instruction.parameter_number] for row in arguments]
-                for cell in cells:
-                    _retain(cell)
+                frame[instruction] = [row[instruction.parameter_number] for row in arguments]
             else:
+                last_uses = [operand for operand in released if operand is not instruction]
                 operands = [frame[operand] for operand in instruction.operands]
-                cells = self._step(instruction, devices, operands)
+                let_go = partial(self._drop, frame, last_uses, devices)
+                frame[instruction] = self._step(instruction, devices, operands, let_go)
+                let_go()
                 self._time += 1
-            frame[instruction] = cells
-            for dead in released:
-                self._release_all(frame.pop(dead), devices)
+            if instruction in released:
+                self._drop(frame, [instruction], devices)
         return frame[computation.root]
 
-    def _step(self, instruction: Instruction, devices: tuple[int, ...], operands: list[list[Cell]]) -> list[Cell]:
-        """One instruction on all devices; the cells returned are retained."""
+    def _drop(self, frame: dict[Instruction, list[Cell]], dead: Sequence[Instruction], devices: tuple[int, ...]) -> None:
+        """Give up what a frame still holds of ``dead``."""
+        for instruction in dead:
+            if instruction in frame:
+                self._release_all(frame.pop(instruction), devices)
+
+    def _step(
+        self, instruction: Instruction, devices: tuple[int, ...], operands: list[list[Cell]], let_go: Callable[[], None]
+    ) -> list[Cell]:
+        """One instruction on all devices; the cells returned are retained.
+
+        Args:
+            let_go: gives up operands that nobody reads after this instruction. Control flow does so before it runs its
+                computations: what they carry on is theirs, and dies inside.
+        """
         match instruction.opcode:
             case Opcode.WHILE:
-                return self._loop(instruction, devices, operands[0])
+                states = _retained(operands[0])
+                let_go()
+                return self._loop(instruction, devices, states)
             case Opcode.CONDITIONAL:
-                return self._choose(instruction, devices, operands)
+                return self._choose(instruction, devices, operands, let_go)
             case Opcode.CALL:
-                return self._run(instruction.to_apply, devices, list(zip(*operands, strict=True)) or [()] * len(devices))
+                rows = [_retained(row) for row in _rows(operands, devices)]
+                let_go()
+                return self._run(instruction.to_apply, devices, rows)
             case Opcode.ASYNC_START:
                 return self._start(instruction, devices, operands)
             case Opcode.CONSTANT:
@@ -201,20 +218,15 @@ class HeapMachine(Interpreter):
                 self._read_operands(instruction, devices, operands)
                 plain = [tuple(cell.value for cell in column) for column in operands]
                 values = self.evaluate_instruction(instruction, devices, plain)
-                rows = list(zip(*operands, strict=True)) if operands else [()] * len(devices)
-                return [
-                    self._result(instruction, device, value, row)
-                    for device, value, row in zip(devices, values, rows, strict=True)
-                ]
+                results = zip(devices, values, _rows(operands, devices), strict=True)
+                return [self._result(instruction, device, value, row) for device, value, row in results]
 
-    def _loop(self, loop: Instruction, devices: tuple[int, ...], initial: list[Cell]) -> list[Cell]:
-        states = list(initial)
-        for state in states:
-            _retain(state)
+    def _loop(self, loop: Instruction, devices: tuple[int, ...], states: list[Cell]) -> list[Cell]:
+        """Takes over ``states``."""
         active = list(range(len(devices)))
         for _ in range(self.options.max_trips):
             running = tuple(devices[i] for i in active)
-            conditions = self._run(loop.condition, running, [(states[i],) for i in active])
+            conditions = self._run(loop.condition, running, [_retained([states[i]]) for i in active])
             self._read_all(loop, running, loop.condition.root, conditions)
             go_on = [bool(as_array(cell.value)) for cell in conditions]
             self._release_all(conditions, running)
@@ -222,26 +234,29 @@ class HeapMachine(Interpreter):
             if not active:
                 return states
             running = tuple(devices[i] for i in active)
-            new = self._run(loop.body, running, [(states[i],) for i in active])
+            new = self._run(loop.body, running, [[states[i]] for i in active])
             for i, cell in zip(active, new, strict=True):
-                self._release(states[i], devices[i])
                 states[i] = cell
         raise fail(loop, f"still running after {self.options.max_trips} iterations")
 
-    def _choose(self, choice: Instruction, devices: tuple[int, ...], operands: list[list[Cell]]) -> list[Cell]:
+    def _choose(
+        self, choice: Instruction, devices: tuple[int, ...], operands: list[list[Cell]], let_go: Callable[[], None]
+    ) -> list[Cell]:
         self._read_all(choice, devices, choice.operand(0), operands[0])
         selected = [branch_number(as_array(cell.value), len(choice.called_computations)) for cell in operands[0]]
+        arguments = [_retained([operands[number + 1][i]]) for i, number in enumerate(selected)]
+        let_go()
         results: dict[int, Cell] = {}
         for number, branch in enumerate(choice.called_computations):
             members = [i for i, chosen in enumerate(selected) if chosen == number]
             if members:
-                rows = [(operands[number + 1][i],) for i in members]
+                rows = [arguments[i] for i in members]
                 results.update(zip(members, self._run(branch, tuple(devices[i] for i in members), rows), strict=True))
         return [results[i] for i in range(len(devices))]
 
     def _start(self, start: Instruction, devices: tuple[int, ...], operands: list[list[Cell]]) -> list[Cell]:
-        rows = list(zip(*operands, strict=True)) or [()] * len(devices)
-        roots = self._run(start.to_apply, devices, rows)
+        rows = _rows(operands, devices)
+        roots = self._run(start.to_apply, devices, [_retained(row) for row in rows])
         pairs = zip(rows, roots, strict=True)
         values = [async_value(start, tuple(cell.value for cell in row), root.value) for row, root in pairs]
         out: list[Cell] = []
@@ -503,6 +518,18 @@ class HeapMachine(Interpreter):
 def _retain(cell: Cell) -> None:
     for instance in cell.instances.values():
         instance.references += 1
+
+
+def _retained(cells: Sequence[Cell]) -> list[Cell]:
+    """The same cells with one more reference to each."""
+    for cell in cells:
+        _retain(cell)
+    return list(cells)
+
+
+def _rows(operands: list[list[Cell]], devices: tuple[int, ...]) -> list[tuple[Cell, ...]]:
+    """The operands of each device."""
+    return list(zip(*operands, strict=True)) if operands else [()] * len(devices)
 
 
 def _parts(shape: Shape) -> Iterator[tuple[ShapeIndex, Shape]]:

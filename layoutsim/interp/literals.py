@@ -40,6 +40,6 @@ def seeded_value(shape: Shape, name: str) -> Value:
     random = np.random.default_rng(zlib.crc32(name.encode()))
     if shape.element_type.is_integral or shape.element_type.is_pred:
         small = random.integers(0, 2 if shape.element_type.is_pred or shape.element_type.bits < 4 else 8, shape.dimensions)
-        return convert(np.asarray(small), shape.element_type)
-    eighths = np.asarray(random.integers(-8, 9, shape.dimensions)) / 8
-    return convert(eighths, shape.element_type)
+        return np.asarray(convert(np.asarray(small), shape.element_type))
+    eighths = np.asarray(random.integers(-8, 9, shape.dimensions) / 8)
+    return np.asarray(convert(eighths, shape.element_type))
