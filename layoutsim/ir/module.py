@@ -154,7 +154,7 @@ class Module:
         stem, number = split_name(wished)
         used = self._suffixes().setdefault(stem, set())
         if number in used:
-            number = self._next_suffix.get(stem, 1)
+            number = self._next_suffix.get(stem, 0)
             while number in used:
                 number += 1
             self._next_suffix[stem] = number + 1
