@@ -157,6 +157,8 @@ def _structure_size(dimensions: tuple[int, ...]) -> int:
 
 def _structure(dimensions: tuple[int, ...]) -> str:
     """Braces and commas of a literal: ``{{,},{,}}`` for 2x2."""
+    if 0 in dimensions:
+        dimensions = dimensions[: dimensions.index(0) + 1]  # nothing stands inside empty braces
     text = "{" + "," * max(dimensions[-1] - 1, 0) + "}"
     for d in reversed(dimensions[:-1]):
         text = "{" + ",".join([text] * d) + "}"

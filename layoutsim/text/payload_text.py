@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 from layoutsim.ir import Opcode, index_text, shape_text
 from layoutsim.ir.payloads import (
@@ -70,7 +70,7 @@ def payload_texts(opcode: Opcode, payload: Payload | None, options: PrintOptions
     return _cached(opcode, payload, options)
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def _cached(opcode: Opcode, payload: Payload, options: PrintOptions) -> tuple[str, ...]:
     match payload:
         case CollectivePayload():

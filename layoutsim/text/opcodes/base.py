@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from typing import NoReturn, TypeVar
 
 from attrs import field, frozen
@@ -241,7 +241,7 @@ def read_float(lexer: Lexer) -> float:
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def fill_layouts(shape: Shape) -> Shape:
     """``shape`` with the default layout wherever none was written, inside buffers too."""
     return map_arrays(shape, lambda leaf: leaf if leaf.layout is not None else leaf.with_layout(default_layout(leaf.rank)))
