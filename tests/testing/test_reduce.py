@@ -49,11 +49,15 @@ def test_the_given_module_is_not_touched() -> None:
     assert module.to_text() == text
 
 
-def test_reduced_modules_are_valid() -> None:
+def test_random_modules_become_tiny() -> None:
     for seed in range(12):
-        reduced = reduce_module(random_module(seed, Limits(devices=4)), lambda m: has(Opcode.TRANSPOSE, m))
+        module = random_module(seed, Limits(devices=4))
+        if not has(Opcode.TRANSPOSE, module):
+            continue
+        reduced = reduce_module(module, lambda m: has(Opcode.TRANSPOSE, m) and not verify(m))
 
-        assert verify(reduced) == []
+        assert has(Opcode.TRANSPOSE, reduced)
+        assert reduced.instruction_count <= 12, reduced.to_text()
 
 
 def test_a_failure_that_needs_dead_code_keeps_it() -> None:
