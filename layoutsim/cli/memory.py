@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--why", nargs=2, metavar=("A", "B"), help="whether two values share memory, and if not, what keeps them apart"
     )
+    parser.add_argument(
+        "--donations", action="store_true", help="what became of each donated argument; exit code 1 if one is not usable"
+    )
     add_json(parser)
 
 
@@ -41,6 +44,8 @@ def main(options: argparse.Namespace) -> int:
     if options.why:
         verdict = view.why(*options.why)
         print_json(verdict.to_json()) if options.json else print(verdict.to_text())
+    elif options.donations:
+        return _donations(view, as_json=options.json)
     elif options.json:
         print_json(view.to_json())
     elif options.report:
@@ -50,6 +55,14 @@ def main(options: argparse.Namespace) -> int:
     else:
         _print(view)
     return 1 if view.comparison is not None and not view.comparison.agrees else 0
+
+
+def _donations(view: MemoryView, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"donations": [donation.to_json() for donation in view.donations.donations]})
+    else:
+        print_rows(view.donation_rows())
+    return 0 if view.donations.all_usable else 1
 
 
 def _print(view: MemoryView) -> None:

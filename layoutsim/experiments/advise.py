@@ -18,7 +18,7 @@ from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import ArrayShape
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
-from layoutsim.report.units import exact_bytes, signed_bytes
+from layoutsim.report.units import count, exact_bytes, signed_bytes
 
 _WORTHWHILE = 0.01
 """Savings below this part of the temporaries are gaps that fell differently, not advice."""
@@ -80,8 +80,9 @@ class AdviceReport:
 
     def to_text(self) -> str:
         now = self.now
+        copies = count(len(now.transposing_copies), "transposing copy", "transposing copies")
         head = (
-            f"{now.module.name} under {now.preset}: {len(now.transposing_copies)} transposing copies, "
+            f"{now.module.name} under {now.preset}: {copies}, "
             f"{exact_bytes(now.transposing_bytes)}; temporaries {exact_bytes(now.memory.temp_bytes)}"
         )
         return "\n\n".join([head, *(a.to_text() for a in self.advice)]) if self.advice else f"{head}\nnothing tried helps"

@@ -14,12 +14,14 @@ from layoutsim.ir.module import Module
 from layoutsim.ir.shape import byte_size, index_text, shape_text
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import Allocation, BufferAssignment
+from layoutsim.memory.donation import DonationReport, donation_report
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
 from layoutsim.memory.sharing_verdict import SharingVerdict, find_value, why_shared
 from layoutsim.memory.summary import MemorySummary, find_peak, summarize
 from layoutsim.memory.tpu import TPU, PaddedValue, bytes_by_memory_space, is_tpu_module, output_bytes, padding_table
+from layoutsim.memory.waste import WasteReport, waste_report
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
 from layoutsim.report.tables import Rows, byte_rows
@@ -103,6 +105,16 @@ class MemoryView:
         """In the form of XLA's own report."""
         return assignment_report(self.assignment)
 
+    @cached_property
+    def waste(self) -> WasteReport:
+        """What the largest buffers at the peak are there for."""
+        return waste_report(self.assignment, _LARGEST)
+
+    @cached_property
+    def donations(self) -> DonationReport:
+        """What became of donated parameters."""
+        return donation_report(self.assignment)
+
     @property
     def is_tpu(self) -> bool:
         return self.assignment.profile is TPU
@@ -150,6 +162,8 @@ class MemoryView:
             ],
             **self.summary.to_json(),
             "peak": [buffer.to_json() for buffer in self.peak],
+            "waste": {"rows": [row.to_json() for row in self.waste.rows], "bytes": dict(self.waste.bytes_by_class)},
+            "donations": [donation.to_json() for donation in self.donations.donations],
             **({"padding": [row.to_json() for row in self.padding], "memory_spaces": self.spaces} if self.is_tpu else {}),
             "differences": [] if self.comparison is None else [d.to_json() for d in self.comparison.differences],
         }
@@ -164,7 +178,18 @@ class MemoryView:
         rest = len(self.peak) - len(shown)
         note = f"and {rest:,} smaller ones (--json lists all)" if rest else ""
         peak = Rows("alive at the peak", columns, body, frozenset({"bytes", "≈"}), note)
-        return (memory_rows(self.summary), peak, *(self._tpu_rows() if self.is_tpu else ()))
+        return (memory_rows(self.summary), peak, self._waste_rows(), *(self._tpu_rows() if self.is_tpu else ()))
+
+    def _waste_rows(self) -> Rows:
+        rows = tuple((row.label, f"{row.size:,}", row.waste.value, row.reason) for row in self.waste.rows)
+        columns = ("what the largest are for", "bytes", "class", "because")
+        return Rows("waste", columns, rows, frozenset({"bytes"}))
+
+    def donation_rows(self) -> Rows:
+        """What became of each donated argument."""
+        rows = tuple((d.label, shape_text(d.shape), f"{d.size:,}", d.outcome.value, d.reason) for d in self.donations.donations)
+        columns = ("donated", "shape", "bytes", "outcome", "because")
+        return Rows("donated arguments", columns, rows, frozenset({"bytes"}), "" if rows else "none are donated")
 
     def _tpu_rows(self) -> tuple[Rows, ...]:
         columns = ("padding of", "shape", "data", "padded", "padding", "least wasteful order", "padded then")

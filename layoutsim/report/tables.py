@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from layoutsim.report.copies import CopyRecord
-from layoutsim.report.units import exact_bytes, human_bytes
+from layoutsim.report.units import count, exact_bytes, human_bytes
 
 
 @frozen
@@ -56,10 +56,10 @@ def copy_rows(copies: Sequence[CopyRecord], *, include_free: bool = False) -> Ro
     free = [c for c in copies if not c.transposing]
     shown = [*real, *free] if include_free else real
     total = sum(c.size_bytes for c in real)
-    title = f"{_count(len(real), 'transposing copy', 'transposing copies')}, {exact_bytes(total)}"
+    title = f"{count(len(real), 'transposing copy', 'transposing copies')}, {exact_bytes(total)}"
     note = ""
     if free and not include_free:
-        copies_word = _count(len(free), "more copy differs", "more copies differ")
+        copies_word = count(len(free), "more copy differs", "more copies differ")
         note = f"{copies_word} in size-1 dimensions only and moves no bytes (--all lists them)"
     columns = ("copy", "of", "computation", "shape", "from", "to", "bytes", "runs")
     return Rows(title, columns, tuple(map(_copy_row, shown)), frozenset({"bytes", "runs"}), note)
@@ -69,10 +69,6 @@ def _copy_row(copy: CopyRecord) -> tuple[str, ...]:
     runs = "?" if copy.runs is None else f"{copy.runs:,}"
     size = f"{copy.size_bytes:,}" if copy.transposing else f"({copy.size_bytes:,})"
     return (copy.name, copy.source, copy.computation, copy.shape, copy.from_layout, copy.to_layout, size, runs)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def byte_rows(title: str, sizes: Iterable[tuple[str, int]]) -> Rows:

@@ -162,3 +162,16 @@ def test_memory_of_a_tpu_module_shows_its_padding(capsys: pytest.CaptureFixture[
     assert out["padding"][0]["data_bytes"] == 40_960  # type: ignore[index]
     assert main(["memory", str(module)]) == 0
     assert "least wasteful order" in capsys.readouterr().out
+
+
+def test_a_donation_that_is_not_usable_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    final = str(next((FIXTURES / "lora_axis1flax" / "gpu-0.10.2-bare").glob("final*")))
+    assert main(["memory", final, "--donations"]) == 0
+    assert "reused" in capsys.readouterr().out
+    module = tmp_path / "donor.hlo"
+    module.write_text(
+        "HloModule m, is_scheduled=true, buffer_donor={ (0, {}) }\nENTRY e {\n  p = f32[8] parameter(0)\n"
+        "  ROOT s = f32[4] slice(p), slice={[0:4]}\n}\n"
+    )
+    assert main(["memory", str(module), "--donations"]) == 1
+    assert "not usable" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 import layoutsim
 from layoutsim.experiments.memory import MemoryView, view_memory
 from layoutsim.ir import Opcode, total_bytes
+from layoutsim.memory.waste import Waste
 
 SHARED = Path(os.environ.get("LAYOUTSIM_SHARED", Path(__file__).parents[3] / "shared"))
 CASES = SHARED / "cases"
@@ -88,7 +89,12 @@ def test_10b_an_update_of_a_select_in_a_loop_is_in_place() -> None:
 
 def test_11_a_stack_that_is_stacked_again_is_held_twice() -> None:
     # f32[8,512,512]: 8*512*512*4 = 8,388,608 bytes
-    assert _run("11_scan_restacks_readonly_params").memory.temp_bytes >= 8_388_608
+    result = _run("11_scan_restacks_readonly_params")
+    view = view_memory(result.module, GPU)
+    restacked = [row for row in view.waste.rows if row.waste is Waste.RESTACKED]
+
+    assert result.memory.temp_bytes >= 8_388_608
+    assert [(row.size, "loop input w" in row.reason) for row in restacked] == [(8_388_608, True)]
 
 
 def test_12_padding_of_tiles() -> None:
