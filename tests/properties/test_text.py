@@ -58,7 +58,6 @@ def test_a_printer_that_loses_something_is_caught(lost: str, instead: str) -> No
 
 
 def _is_caught(seed: int, text: str, lost: str, instead: str) -> bool:
-    from layoutsim.errors import ParseError
 
     try:
         return round_trip_faults(random_module(seed), text.replace(lost, instead)) != []
