@@ -6,7 +6,10 @@ and result leaf gets an entry layout that is the default one, another one, or au
 
 from __future__ import annotations
 
+from functools import cache
+
 from layoutsim.build import Builder
+from layoutsim.errors import InputError
 from layoutsim.ir import (
     ArrayShape,
     ComputationLayout,
@@ -110,8 +113,9 @@ def _take_simple_steps(scope: Scope, count: int) -> None:
 
 
 def _take_steps(scope: Scope, count: int) -> None:
-    """Grow by any steps."""
-    table = _EXECUTABLE_TABLE if scope.world.limits.executable else _TABLE
+    """Grow by any steps that the limits allow."""
+    limits = scope.world.limits
+    table = _table(executable=limits.executable, only=limits.only)
     for _ in range(count):
         scope.chooser.pick(table)(scope)
 
@@ -122,6 +126,7 @@ _CONTROL: list[tuple[int, Step]] = [
     (3, control.call(_take_steps)),
     (1, control.fusion(_take_simple_steps)),
 ]
+_CONTROL_NAMES = ("loop", "branches", "call", "fusion")
 
 
 def _weighted(*families: list[tuple[int, Step]]) -> tuple[Step, ...]:
@@ -129,8 +134,17 @@ def _weighted(*families: list[tuple[int, Step]]) -> tuple[Step, ...]:
 
 
 _SIMPLE_TABLE = _weighted(_SIMPLE)
-_EXECUTABLE_TABLE = _weighted(_SIMPLE, _RARE, _CONTROL)
-_TABLE = (*_EXECUTABLE_TABLE, *_weighted(_NOT_EXECUTABLE))
+
+
+@cache
+def _table(*, executable: bool, only: frozenset[str]) -> tuple[Step, ...]:
+    """The steps to pick from, each as often as it weighs."""
+    steps = [*_SIMPLE, *_RARE, *([] if executable else _NOT_EXECUTABLE)]
+    named = [(step.__name__, weight, step) for weight, step in steps]
+    named += [(name, weight, step) for name, (weight, step) in zip(_CONTROL_NAMES, _CONTROL, strict=True)]
+    if unknown := sorted(only - {name for name, _, _ in named}):
+        raise InputError(f"no steps are called {', '.join(unknown)}; known: {', '.join(name for name, _, _ in named)}")
+    return _weighted([(weight, step) for name, weight, step in named if name in only or not only])
 
 
 def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Module:

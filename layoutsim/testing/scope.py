@@ -48,6 +48,7 @@ class Limits:
         backend: leaves out what that backend's compiler does not take.
         executable: only what the interpreter runs and every pass keeps valid: no transfers to the host, no dynamic sizes, no
             scans, no asynchronous collectives and calls, which XLA makes after layout assignment.
+        only: names of the steps to grow by (``all_gather``, ``reshape``, ``loop``, ...); all if empty.
     """
 
     steps: int = 10
@@ -55,6 +56,7 @@ class Limits:
     devices: int = 1
     backend: str = "gpu"
     executable: bool = False
+    only: frozenset[str] = frozenset()
 
 
 DEFAULT_LIMITS = Limits()
