@@ -1,0 +1,114 @@
+"""An assignment as a module: layouts on every shape, copies where slots disagree.
+
+Before and after, with the loop's stack in the order in which its caller has it::
+
+    w = while((i, stack)), body=b      =>      w = (..., bf16[4,8,16]{2,0,1}) while((i, stack)), body=b
+
+1. Every array gets the layout of its variable; what is pinned has XLA's.
+2. A slot gets a copy where its order means other bytes, and a bitcast where only dimensions of size 1 are in other places. In
+   tuples that is done element by element, as XLA's pass does it.
+3. Transposes and reshapes take their operand as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from layoutsim.experiments.joint.model import Model
+from layoutsim.experiments.joint.problem import Edge
+from layoutsim.ir import (
+    NO_ATTRIBUTES,
+    ArrayShape,
+    Instruction,
+    Layout,
+    Opcode,
+    Shape,
+    ShapeIndex,
+    TupleShape,
+    subshape,
+)
+from layoutsim.ir.payloads import ConstantPayload, TupleIndexPayload
+from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
+from layoutsim.passes.layout_assignment.layout_math import equal_without_ones
+from layoutsim.passes.layout_assignment.rules import array_of, layout_leaves, with_layouts
+
+Wanted = Mapping[ShapeIndex, Layout]
+
+
+def apply_assignment(model: Model, chosen: list[int]) -> None:
+    """Lay out the model's module, in place."""
+    slots = _slots(model)
+    _lay_out(model, chosen)
+    for (user, slot), edges in slots.items():
+        wanted = {edge.index: _wanted(model, edge, chosen) for edge in edges}
+        _convert_slot(user, slot, wanted)
+    model.arrays.module.entry_layout = model.answer.module.entry_layout
+
+
+def _slots(model: Model) -> dict[tuple[Instruction, int | None], list[Edge]]:
+    found: dict[tuple[Instruction, int | None], list[Edge]] = {}
+    for edge in model.problem.edges:
+        if not edge.moves_itself:
+            found.setdefault((edge.user, edge.slot), []).append(edge)
+    return found
+
+
+def _lay_out(model: Model, chosen: list[int]) -> None:
+    inside = frozenset(model.arrays.computations)
+    for computation in model.arrays.module.computations:
+        for instruction in computation.instructions:
+            if computation not in inside:  # fusion bodies follow their fusions, which are pinned
+                instruction.shape = model.answer.twin(instruction).shape
+            else:
+                leaves = [index for index, _ in layout_leaves(instruction.shape)]
+                found = {index: model.layout(model.variable(instruction, index), chosen) for index in leaves}
+                instruction.shape = with_layouts(instruction.shape, found)
+            if instruction.opcode is Opcode.CONSTANT:
+                literal = instruction.constant.literal
+                instruction.payload = ConstantPayload(literal.with_shape(instruction.shape))
+
+
+def _wanted(model: Model, edge: Edge, chosen: list[int]) -> Layout:
+    if edge.consumer is not None:
+        return model.layout(edge.consumer, chosen)
+    adapted = edge.adapted(edge.producer.modes[chosen[edge.producer.number]])
+    order = edge.preferred if adapted is None else adapted
+    assert order is not None, edge
+    return edge.producer.template.with_order(order)
+
+
+def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:
+    value = user if slot is None else user.operand(slot)
+    changed = {index: layout for index, layout in wanted.items() if _differs(subshape(value.shape, index), layout)}
+    if not changed:
+        return
+    new = _converted(value, with_layouts(value.shape, changed), ())
+    if slot is None:
+        assert value.parent is not None, value
+        value.parent.root = new
+    else:
+        user.replace_operand(slot, new)
+
+
+def _differs(shape: Shape, wanted: Layout) -> bool:
+    return array_of(shape).minor_to_major != wanted.minor_to_major
+
+
+def _converted(value: Instruction, wanted: Shape, index: ShapeIndex) -> Instruction:
+    """``value`` with the layouts of ``wanted``."""
+    computation = value.parent
+    assert computation is not None, value
+    if value.shape == wanted:
+        return value
+    if isinstance(value.shape, TupleShape):
+        elements: list[Instruction] = []
+        for number, element in enumerate(value.shape.elements):
+            part = computation.add(
+                Opcode.GET_TUPLE_ELEMENT, element, [value], payload=TupleIndexPayload(number), attributes=NO_ATTRIBUTES
+            )
+            elements.append(_converted(part, subshape(wanted, (number,)), (*index, number)))
+        return computation.add(Opcode.TUPLE, wanted, elements, attributes=copied_attributes(value, ()))
+    assert isinstance(value.shape, ArrayShape) and isinstance(wanted, ArrayShape), value
+    moves = not equal_without_ones(wanted.dimensions, value.shape.minor_to_major, wanted.minor_to_major)
+    opcode = Opcode.COPY if moves and wanted.element_count else Opcode.BITCAST
+    return computation.add(opcode, wanted, [value], attributes=copied_attributes(value, ()))

@@ -1,0 +1,251 @@
+"""Joint layout assignment: all computations of a module at once (``layoutsim joint``).
+
+XLA lays out one computation after the other, each with what the others have settled already. Here the arrays of the whole
+module, with what loops, branches and calls pass, are one optimisation problem: move the fewest bytes, each copy counted as
+often as it runs. Mandatory rules are XLA's (:mod:`model` says which); what XLA decides by default, by order or by soft
+preference is open.
+
+1. The pipeline in front of layout assignment runs; then XLA's pass, on a copy, and variants of it. Their orders, carried
+   across all slots (:func:`close_modes`), are what each array may choose from.
+2. The local search improves the best of these answers; the mixed-integer programme improves that, and proves a bound.
+3. Parts of the module where nothing was gained keep XLA's layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+from layoutsim.errors import InputError, LayoutError, PassError
+from layoutsim.experiments.joint.apply import apply_assignment
+from layoutsim.experiments.joint.arrays import Arrays, LaidOut
+from layoutsim.experiments.joint.exact import parts_of, solve_exactly
+from layoutsim.experiments.joint.measure import Moved, computations_of_unknown_runs, measure
+from layoutsim.experiments.joint.model import Model
+from layoutsim.experiments.joint.problem import Assignment, close_modes
+from layoutsim.experiments.joint.search import search
+from layoutsim.garbage import no_collection
+from layoutsim.ir.clone import clone_module
+from layoutsim.ir.module import Module
+from layoutsim.ir.shape import index_text, shape_text
+from layoutsim.passes import Pipeline
+from layoutsim.passes.layout_assignment import LayoutAssignment
+from layoutsim.passes.layout_assignment.prepare import add_protective_copies, check_entry_layout, clone_shared_branches
+from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset, with_rules
+from layoutsim.report.tables import Rows
+from layoutsim.report.units import exact_bytes
+
+VARIANTS = ("loop-invariants=caller", "all-gather=ignore-degenerate", "loop-invariants=caller all-gather=ignore-degenerate")
+"""Rules whose answers give orders to choose from."""
+
+DEFAULT_TIME_LIMIT = 120.0
+
+
+@frozen
+class Change:
+    """An array that is laid out otherwise than by XLA."""
+
+    computation: str
+    name: str
+    shape: str
+    xla_layout: str
+    layout: str
+
+
+@frozen(eq=False)
+class JointResult:
+    """The joint answer beside XLA's.
+
+    Attributes:
+        module: laid out, copies inserted.
+        xla: bytes that XLA's answer moves.
+        joint: bytes that ours moves.
+        bound: no choice among the orders offered moves less; ``None`` if no proof was asked for or found.
+        is_optimal: ``joint`` is proven to be the least.
+        changes: arrays laid out otherwise, in the order of the module.
+        pinned_opcodes: instructions that keep XLA's layouts because their rules are not modelled, by opcode.
+        unknown_runs: computations whose runs are unknown and count as one.
+    """
+
+    module: Module = field(repr=False)
+    xla_module: Module = field(repr=False)
+    xla: Moved
+    joint: Moved
+    bound: int | None
+    is_optimal: bool
+    changes: tuple[Change, ...] = field(repr=False)
+    pinned_opcodes: dict[str, int] = field(repr=False)
+    unknown_runs: tuple[str, ...] = field(repr=False)
+
+    @property
+    def saved(self) -> int:
+        """Bytes that XLA moves and we do not."""
+        return self.xla.total - self.joint.total
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "xla": _moved_json(self.xla),
+            "joint": _moved_json(self.joint),
+            "bound_bytes": self.bound,
+            "optimal": self.is_optimal,
+            "saved_bytes": self.saved,
+            "changes": [
+                {"computation": c.computation, "name": c.name, "shape": c.shape, "xla": c.xla_layout, "joint": c.layout}
+                for c in self.changes
+            ],
+            "pinned_opcodes": self.pinned_opcodes,
+            "unknown_runs": list(self.unknown_runs),
+        }
+
+    def rows(self) -> tuple[Rows, ...]:
+        """A table of the figures, and one of the arrays that are laid out otherwise."""
+        return (self._figures(), self._changes())
+
+    def _figures(self) -> Rows:
+        pairs = [
+            ("bytes moved, times runs", self.xla.total, self.joint.total),
+            ("of these by copies", self.xla.copied, self.joint.copied),
+            ("of these by transposes and reshapes", self.xla.transposed, self.joint.transposed),
+            ("copies, each once", self.xla.copied_once, self.joint.copied_once),
+        ]
+        body = tuple((name, exact_bytes(a), exact_bytes(b)) for name, a, b in pairs)
+        return Rows("joint layout assignment", ("", "XLA", "joint"), body, frozenset({"XLA", "joint"}), self._verdict())
+
+    def _verdict(self) -> str:
+        if self.is_optimal:
+            return "proven: no choice among the orders offered moves less"
+        if self.bound is None:
+            return "no proof: found by local search"
+        return f"not proven to be the least; the bound is {exact_bytes(self.bound)}"
+
+    def _changes(self) -> Rows:
+        columns = ("computation", "array", "shape", "XLA", "joint")
+        body = tuple((c.computation, c.name, c.shape, c.xla_layout, c.layout) for c in self.changes)
+        return Rows("laid out otherwise", columns, body, frozenset())
+
+    def _repr_html_(self) -> str:
+        return "".join(rows.to_html() for rows in self.rows())
+
+
+def _moved_json(moved: Moved) -> dict[str, int]:
+    return {
+        "moved_bytes": moved.total,
+        "copied_bytes": moved.copied,
+        "transposed_bytes": moved.transposed,
+        "copied_once_bytes": moved.copied_once,
+    }
+
+
+@no_collection()
+def assign_jointly(
+    module: Module,
+    preset: str = DEFAULT_PRESET,
+    *,
+    time_limit: float = DEFAULT_TIME_LIMIT,
+    exact: bool = True,
+) -> JointResult:
+    """Lay out all computations of ``module`` at once, moving as few bytes as can be; it stays as it is.
+
+    Args:
+        module: as it enters layout assignment.
+        preset: whose rules hold, as ``simulate`` takes it.
+        time_limit: seconds, half of it for the local search at most.
+        exact: also solve the mixed-integer programme, which proves a bound.
+
+    Raises:
+        InputError: the module is scheduled, so its layouts are assigned; or ``exact`` without scipy.
+        UnsupportedError: the backend's rules cannot be stated without an order of propagation (CPU).
+        LayoutError: XLA's pass refuses the module.
+    """
+    if module.schedule is not None:
+        raise InputError(f"module {module.name} is scheduled, so its layouts are assigned already")
+    base = clone_module(module)
+    pipeline = resolve_preset(preset)
+    layouts = _prepare(base, pipeline)
+    answer = _answer(base, layouts)
+    xla = measure(answer.module)
+    model = Model(Arrays(base), layouts.rules(), answer)
+    chosen, bound, is_optimal = _solve(model, _variants(base, pipeline), time_limit, exact)
+    changes = _changes(model, chosen)
+    apply_assignment(model, chosen)
+    return JointResult(
+        base,
+        answer.module,
+        xla,
+        measure(base),
+        bound,
+        is_optimal,
+        changes,
+        model.pinned_opcodes,
+        computations_of_unknown_runs(base),
+    )
+
+
+def _prepare(base: Module, pipeline: Pipeline) -> LayoutAssignment:
+    """Run what comes before layout assignment, and what it does itself before its first round."""
+    (layouts,) = [p for p in pipeline.passes if isinstance(p, LayoutAssignment)]
+    before = pipeline.passes[: pipeline.passes.index(layouts)]
+    if before:
+        Pipeline(before).run(base)
+    add_protective_copies(base)
+    clone_shared_branches(base)
+    check_entry_layout(base)
+    return layouts
+
+
+def _answer(base: Module, layouts: LayoutAssignment) -> LaidOut:
+    copy = clone_module(base)
+    layouts.run(copy)
+    return LaidOut(copy)
+
+
+def _variants(base: Module, pipeline: Pipeline) -> list[LaidOut]:
+    found: list[LaidOut] = []
+    for options in VARIANTS:
+        changed = with_rules(pipeline, options)
+        (layouts,) = [p for p in changed.passes if isinstance(p, LayoutAssignment)]
+        try:
+            found.append(_answer(base, layouts))
+        except (LayoutError, PassError):  # a variant may refuse what XLA's own rules take
+            continue
+    return found
+
+
+def _solve(model: Model, variants: Sequence[LaidOut], time_limit: float, exact: bool) -> tuple[Assignment, int | None, bool]:
+    problem = model.problem
+    for variant in variants:
+        model.offer(variant)
+    starts = [model.assignment_of(answer) for answer in (model.answer, *variants)]
+    close_modes(problem)
+    best = min(starts, key=problem.cost)
+    found = search(problem, best, time_limit / 2)
+    bound, is_optimal = None, False
+    if exact:
+        result = solve_exactly(problem, found, time_limit)
+        found, bound, is_optimal = result.chosen, result.bound, result.is_optimal
+    return _kept_where_equal(model, list(found), starts[0]), bound, is_optimal
+
+
+def _kept_where_equal(model: Model, chosen: Assignment, xla: Assignment) -> Assignment:
+    """XLA's choice for parts in which ours is not cheaper."""
+    out = list(xla)
+    for part in parts_of(model.problem):
+        if part.cost(chosen) < part.cost(xla):
+            for variable in part.variables:
+                out[variable.number] = chosen[variable.number]
+    return out
+
+
+def _changes(model: Model, chosen: Assignment) -> tuple[Change, ...]:
+    found: list[Change] = []
+    for buffer in model.arrays.buffers():
+        instruction, index = buffer.instruction, buffer.index
+        assert instruction.parent is not None, instruction
+        ours = model.layout(model.variable(instruction, index), chosen)
+        theirs = model.answer.result_layout(instruction, index)
+        if ours.minor_to_major != theirs.minor_to_major:
+            name = instruction.name + (index_text(index) if index else "")
+            shape = shape_text(buffer.shape, layouts=False)
+            found.append(Change(instruction.parent.name, name, shape, str(theirs), str(ours)))
+    return tuple(found)

@@ -1,0 +1,333 @@
+"""The problem of a module: which rules of XLA's pass become variables, edges and refusals.
+
+Free to choose are arrays made by instructions of these kinds; what they ask is the same as in XLA's pass:
+
+1. Instructions that keep layouts have their operands of the result's rank laid out like the result.
+2. Collectives need their dimension most major. XLA asks for one whole order in which it is; here any such order will do, and
+   dimensions of size 1 do not count.
+3. Products: operands with a demand may come in any order that is a batch of matrices, results may be written in any such order
+   (XLA picks one of them); demands for minor contracting dimensions hold as they are.
+4. Loops carry, branches and calls take and return what their computations do; a copy may stand at each of these places.
+5. A transpose or reshape costs its bytes unless it is a bitcast (see :mod:`measure`).
+6. Broadcasts, reductions and gathers read any order and write any order, as in XLA. Preferences that XLA does not force
+   (reductions along minor dimensions, soft demands) are not part of the problem.
+
+Everything else is *pinned*: result and operands keep what XLA's pass gave them. So are the entry's parameters and result, which
+the caller fixed or XLA chose; constrained collectives; and all-reduces on a channel outside SPMD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from layoutsim.analysis.points_to import LogicalBuffer
+from layoutsim.errors import UnsupportedError
+from layoutsim.experiments.joint.arrays import Arrays, LaidOut, sized_dimensions
+from layoutsim.experiments.joint.dots import dot_operand_fit, dot_result_fit
+from layoutsim.experiments.joint.measure import runs_of
+from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable, restrict
+from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Opcode, Shape, ShapeIndex, subshape
+from layoutsim.ir.payloads import CollectivePayload
+from layoutsim.ir.shape import byte_size
+from layoutsim.passes.layout_assignment import Backend, OperandDemand, ResultDemand
+from layoutsim.passes.layout_assignment.layout_math import (
+    Order,
+    align,
+    move_to_major,
+    transpose_operand_order,
+    transpose_result_order,
+)
+from layoutsim.passes.layout_assignment.plan import channel_of
+from layoutsim.passes.layout_assignment.rules import (
+    array_of,
+    as_array,
+    dimensions_of,
+    is_constrained_collective,
+    layout_leaves,
+)
+
+_FORWARDS = frozenset({Opcode.TUPLE, Opcode.GET_TUPLE_ELEMENT, Opcode.OPT_BARRIER, Opcode.DOMAIN, Opcode.ADD_DEPENDENCY})
+_MAKES_ANY = frozenset({Opcode.CONSTANT, Opcode.IOTA, Opcode.BROADCAST, Opcode.REDUCE, Opcode.GATHER, Opcode.PARAMETER})
+_MOVES = frozenset({Opcode.TRANSPOSE, Opcode.RESHAPE, Opcode.COPY})
+_CALLS = frozenset({Opcode.WHILE, Opcode.CONDITIONAL, Opcode.CALL})
+_MAJOR = frozenset({Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL})
+_RULED_HERE = _MAJOR | {Opcode.DOT, Opcode.TRANSPOSE}
+"""Opcodes whose demands are modelled; others that demand something are pinned."""
+
+
+class _NothingYet:
+    """The view of demand rules before any constraint."""
+
+    def operand_shape(self, instruction: Instruction, number: int) -> Shape | None:
+        return None
+
+    def any_forwarded(self, instruction: Instruction, number: int) -> bool:
+        return False
+
+    def is_automatic_parameter(self, instruction: Instruction) -> bool:
+        return False
+
+
+@define(eq=False)
+class Model:
+    """A module's problem, and which variable each of its arrays is.
+
+    Attributes:
+        answer: XLA's.
+        pinned_opcodes: how many instructions of each opcode keep XLA's layouts since their rules are not modelled.
+    """
+
+    arrays: Arrays
+    backend: Backend
+    answer: LaidOut
+    problem: Problem = field(init=False)
+    pinned_opcodes: dict[str, int] = field(factory=dict[str, int], init=False)
+    _variables: dict[LogicalBuffer, Variable] = field(factory=dict[LogicalBuffer, Variable], init=False)
+    _runs: dict[Computation, int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.backend.otherwise is not None:
+            raise UnsupportedError(
+                f"joint layout assignment: the {self.backend.name} backend's demands depend on the order of propagation"
+            )
+        self._runs = runs_of(self.arrays.module)
+        self.problem = Problem([], [])
+        self._make_variables()
+        for computation in self.arrays.computations:
+            for instruction in computation.instructions:
+                self._constrain_result(instruction)
+        self._offer_answer(self.answer)
+        for computation in self.arrays.computations:
+            for instruction in computation.instructions:
+                self._add_edges(instruction)
+        self._add_entry_result()
+
+    def variable(self, instruction: Instruction, index: ShapeIndex) -> Variable:
+        """The variable of a part of an instruction's value."""
+        return self._variables[self.arrays.at(instruction, index)]
+
+    def layout(self, variable: Variable, chosen: list[int]) -> Layout:
+        """The layout of a variable's arrays in an assignment."""
+        return variable.template.with_order(variable.modes[chosen[variable.number]])
+
+    def assignment_of(self, answer: LaidOut) -> list[int]:
+        """An answer of the pass as an assignment; modes that are not allowed here become mode 0."""
+        chosen = [0] * len(self.problem.variables)
+        for leader, variable in self._variables.items():
+            order = answer.result_layout(leader.instruction, leader.index).minor_to_major
+            chosen[variable.number] = variable.offer(order) or 0
+        return chosen
+
+    # -- variables -------------------------------------------------------------------------------------------------
+
+    def _make_variables(self) -> None:
+        for buffer in self.arrays.buffers():
+            leader = self.arrays.leader(buffer)
+            shape = array_of(buffer.shape)
+            if leader not in self._variables:
+                template = self.answer.result_layout(leader.instruction, leader.index)
+                number = len(self.problem.variables)
+                made = Variable(number, shape.rank, sized_dimensions(shape), template, is_pinned=shape.rank <= 1)
+                self._variables[leader] = made
+                self.problem.variables.append(made)
+
+    def _constrain_result(self, instruction: Instruction) -> None:
+        if not self._is_free(instruction):
+            if instruction.opcode is not Opcode.PARAMETER and _has_ranked(instruction):
+                self.pinned_opcodes[instruction.opcode.value] = self.pinned_opcodes.get(instruction.opcode.value, 0) + 1
+            for index, _ in layout_leaves(instruction.shape):
+                self.variable(instruction, index).is_pinned = True
+            return
+        if instruction.opcode in _FORWARDS or as_array(instruction.shape) is None:
+            return
+        variable = self.variable(instruction, ())
+        if self._keeps(instruction):
+            for operand in instruction.operands:
+                array = as_array(operand.shape)
+                if array is not None and array.rank == variable.rank:
+                    variable.dimensions |= sized_dimensions(array)
+        if instruction.opcode is Opcode.DOT and any(isinstance(d, ResultDemand) for d in self._demands(instruction)):
+            variable.fit = dot_result_fit(instruction)
+        if instruction.opcode in _MAJOR and self.backend.rule_for(instruction.opcode) is not None:
+            variable.fit = _major_fit(variable, instruction.payload_as(CollectivePayload).dimension)
+
+    def _is_free(self, instruction: Instruction) -> bool:
+        opcode, computation = instruction.opcode, instruction.parent
+        if computation not in self.arrays.controlled or (opcode is Opcode.PARAMETER and instruction.parent.is_entry):
+            return False
+        if opcode in _FORWARDS or opcode in _CALLS:
+            return True
+        is_array = as_array(instruction.shape) is not None
+        if opcode is Opcode.PARAMETER or (opcode in _MOVES and is_array):
+            return True
+        if is_constrained_collective(instruction) or (opcode not in _RULED_HERE and self._demands(instruction)):
+            return False
+        if opcode is Opcode.ALL_REDUCE:
+            return self.arrays.module.config.uses_spmd_partitioning or channel_of(instruction) is None
+        return is_array and (opcode in _MAKES_ANY or opcode is Opcode.DOT or self.backend.keeps_layout(instruction))
+
+    def _keeps(self, instruction: Instruction) -> bool:
+        return self.backend.keeps_layout(instruction) and instruction.opcode not in _CALLS
+
+    def _demands(self, instruction: Instruction) -> list[object]:
+        rule = self.backend.rule_for(instruction.opcode)
+        return [] if rule is None else list(rule(instruction, _NothingYet()))
+
+    def _offer_answer(self, answer: LaidOut) -> None:
+        """Mode 0 of every variable is XLA's; where the rules here refuse it, it is pinned."""
+        for leader, variable in self._variables.items():
+            order = answer.result_layout(leader.instruction, leader.index).minor_to_major
+            if variable.offer(order) is None:
+                variable.fit = _any_order
+                variable.offer(order)
+                variable.is_pinned = True
+
+    def offer(self, answer: LaidOut) -> None:
+        """Let every variable also have the order that another run of the pass gave it."""
+        for buffer in self.arrays.buffers():
+            order = answer.result_layout(buffer.instruction, buffer.index).minor_to_major
+            self._variables[self.arrays.leader(buffer)].offer(order)
+
+    # -- edges -----------------------------------------------------------------------------------------------------
+
+    def _add_edges(self, instruction: Instruction) -> None:
+        opcode = instruction.opcode
+        if not self._is_free(instruction):
+            self._pin_slots(instruction)
+        elif opcode in _FORWARDS or opcode in _MAKES_ANY:
+            return
+        elif opcode is Opcode.WHILE:
+            self._pass_on(instruction, 0, instruction)
+            self._return(instruction.body, instruction)
+        elif opcode is Opcode.CALL:
+            for number, parameter in enumerate(instruction.to_apply.parameters):
+                self._pass_on(instruction, number, parameter)
+            if self.arrays.is_first_call(instruction):
+                self._return(instruction.to_apply, instruction)
+        elif opcode is Opcode.CONDITIONAL:
+            for number, branch in enumerate(instruction.called_computations):
+                self._pass_on(instruction, number + 1, branch.parameters[0])
+                self._return(branch, instruction)
+        elif opcode is Opcode.DOT:
+            self._add_dot_edges(instruction)
+        elif opcode in _MOVES:
+            self._add_moving_edge(instruction)
+        else:
+            self._add_keeping_edges(instruction)
+
+    def _add(
+        self,
+        user: Instruction,
+        slot: int | None,
+        index: ShapeIndex,
+        consumer: Variable | None,
+        *,
+        wanted: Follow | None = None,
+        offered: Follow | None = None,
+        adapted: Follow | None = None,
+        preferred: Order | None = None,
+    ) -> None:
+        value = user if slot is None else user.operand(slot)
+        array = array_of(subshape(value.shape, index))
+        producer = self.variable(value, index)
+        if producer is consumer or user.parent not in self._runs:
+            return
+        cost = byte_size(array) * self._runs[user.parent]
+        edge = Edge(producer, consumer, sized_dimensions(array), cost, user, slot, index, preferred=preferred)
+        edge.wanted, edge.offered = wanted or edge.wanted, offered or edge.offered
+        edge.adapted = adapted or edge.adapted
+        edge.moves_itself = user.opcode in _MOVES and slot is not None and consumer is not None
+        self.problem.edges.append(edge)
+
+    def _pass_on(self, user: Instruction, slot: int, taker: Instruction) -> None:
+        for index, _ in _ranked_leaves(taker.shape):
+            self._add(user, slot, index, self.variable(taker, index))
+
+    def _return(self, computation: Computation, taker: Instruction) -> None:
+        for index, _ in _ranked_leaves(taker.shape):
+            self._add(computation.root, None, index, self.variable(taker, index))
+
+    def _add_entry_result(self) -> None:
+        entry = self.arrays.module.entry
+        for index, leaf in _ranked_leaves(entry.root.shape):
+            self._add_fixed(entry.root, None, index, leaf, self.answer.root_layout(entry, index).minor_to_major)
+
+    def _pin_slots(self, instruction: Instruction) -> None:
+        for number, operand in enumerate(instruction.operands):
+            for index, leaf in _ranked_leaves(operand.shape):
+                order = self.answer.operand_layout(instruction, number, index).minor_to_major
+                self._add_fixed(instruction, number, index, leaf, order)
+
+    def _add_fixed(self, user: Instruction, slot: int | None, index: ShapeIndex, leaf: ArrayShape, order: Order) -> None:
+        self._add(user, slot, index, None, adapted=_fixed_fit(sized_dimensions(leaf), order), preferred=order)
+
+    def _add_dot_edges(self, dot: Instruction) -> None:
+        for demand in self._demands(dot):
+            if isinstance(demand, OperandDemand) and demand.mandatory:
+                adapted, order = dot_operand_fit(dot, demand)
+                if len(order) > 1:
+                    self._add(dot, demand.number, (), None, adapted=adapted, preferred=order)
+
+    def _add_moving_edge(self, instruction: Instruction) -> None:
+        consumer = self.variable(instruction, ())
+        source, result = array_of(instruction.operand(0).shape), array_of(instruction.shape)
+        if instruction.opcode is Opcode.COPY:
+            self._add(instruction, 0, (), consumer)
+        elif instruction.opcode is Opcode.TRANSPOSE:
+            permutation = dimensions_of(instruction)
+            self._add(
+                instruction,
+                0,
+                (),
+                consumer,
+                wanted=lambda order: transpose_operand_order(order, permutation),
+                offered=lambda order: transpose_result_order(order, permutation),
+            )
+        elif source.element_count:
+            self._add(
+                instruction,
+                0,
+                (),
+                consumer,
+                wanted=lambda order: align(result.dimensions, order, source.dimensions),
+                offered=lambda order: align(source.dimensions, order, result.dimensions),
+            )
+
+    def _add_keeping_edges(self, instruction: Instruction) -> None:
+        for number, operand in enumerate(instruction.operands):
+            array = as_array(operand.shape)
+            if array is None or array.rank <= 1:
+                continue
+            index = () if as_array(instruction.shape) is not None else (number,)
+            consumer = self.variable(instruction, index)
+            if consumer.rank == array.rank:
+                self._add(instruction, number, (), consumer)
+
+
+def _any_order(order: Order) -> Order:
+    return order
+
+
+def _ranked_leaves(shape: Shape) -> Iterator[tuple[ShapeIndex, ArrayShape]]:
+    """Arrays of rank 2 and more; all others have one layout."""
+    return ((index, leaf) for index, leaf in layout_leaves(shape) if leaf.rank > 1)
+
+
+def _has_ranked(instruction: Instruction) -> bool:
+    shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+    return any(True for shape in shapes for _ in _ranked_leaves(shape))
+
+
+def _fixed_fit(dimensions: frozenset[int], wanted: Order) -> Follow:
+    key = restrict(wanted, dimensions)
+    return lambda order: wanted if restrict(order, dimensions) == key else None
+
+
+def _major_fit(variable: Variable, dimension: int) -> Follow:  # (2)
+    def fit(order: Order) -> Order | None:
+        key = restrict(order, variable.dimensions)
+        return None if dimension in key and key[-1] != dimension else move_to_major(order, dimension)
+
+    return fit
