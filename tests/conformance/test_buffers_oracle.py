@@ -18,7 +18,8 @@ from layoutsim.memory.judge import judge_assignment
 from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
-from layoutsim.memory.report_format_live_range import parse_live_range_report
+from layoutsim.memory.report_format_live_range import parse_live_range_report, print_live_range
+from layoutsim.memory.report_format_stacks import with_stacks
 from layoutsim.memory.report_format_usage import print_memory_usage_report
 from layoutsim.memory.reported import assignment_report, live_range_report
 from layoutsim.text import parse_module
@@ -80,3 +81,12 @@ def test_live_ranges_and_their_peak_are_the_same(ours: BufferAssignment, folder:
 def test_the_judge_finds_no_two_live_values_in_one_place(ours: BufferAssignment, folder: Path) -> None:
     assert judge_assignment(_theirs(folder), ours.aliases, ours.ranges) == []
     assert judge_assignment(assignment_report(ours), ours.aliases, ours.ranges) == []
+
+
+def test_the_live_range_report_is_the_same_to_the_byte(ours: BufferAssignment, folder: Path) -> None:
+    file = folder / "live-range.txt.gz"
+    if not file.exists():
+        pytest.skip("no live ranges in this folder")
+
+    report = with_stacks(live_range_report(ours.ranges), ours.ranges, ours.aliases.module)
+    assert print_live_range(report) == _read(file)
