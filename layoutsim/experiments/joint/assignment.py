@@ -23,7 +23,7 @@ from layoutsim.experiments.joint.arrays import Arrays, LaidOut
 from layoutsim.experiments.joint.exact import parts_of, solve_exactly
 from layoutsim.experiments.joint.measure import Moved, computations_of_unknown_runs, measure
 from layoutsim.experiments.joint.model import Model
-from layoutsim.experiments.joint.problem import Assignment, close_modes
+from layoutsim.experiments.joint.problem import Assignment, close_modes, offer_every_order
 from layoutsim.experiments.joint.search import search
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
@@ -62,7 +62,8 @@ class JointResult:
         xla: bytes that XLA's answer moves.
         joint: bytes that ours moves.
         bound: no choice among the orders offered moves less; ``None`` if no proof was asked for or found.
-        is_optimal: ``joint`` is proven to be the least.
+        is_optimal: ``joint`` is proven to be the least among the orders offered.
+        covers_all_orders: every array that is free had all its orders to choose from, so that the proof is one for all layouts.
         changes: arrays laid out otherwise, in the order of the module.
         pinned_opcodes: instructions that keep XLA's layouts because their rules are not modelled, by opcode.
         unknown_runs: computations whose runs are unknown and count as one.
@@ -74,6 +75,7 @@ class JointResult:
     joint: Moved
     bound: int | None
     is_optimal: bool
+    covers_all_orders: bool
     changes: tuple[Change, ...] = field(repr=False)
     pinned_opcodes: dict[str, int] = field(repr=False)
     unknown_runs: tuple[str, ...] = field(repr=False)
@@ -89,6 +91,7 @@ class JointResult:
             "joint": _moved_json(self.joint),
             "bound_bytes": self.bound,
             "optimal": self.is_optimal,
+            "covers_all_orders": self.covers_all_orders,
             "saved_bytes": self.saved,
             "changes": [
                 {"computation": c.computation, "name": c.name, "shape": c.shape, "xla": c.xla_layout, "joint": c.layout}
@@ -114,7 +117,7 @@ class JointResult:
 
     def _verdict(self) -> str:
         if self.is_optimal:
-            return "proven: no choice among the orders offered moves less"
+            return f"proven: no choice among {'all orders' if self.covers_all_orders else 'the orders offered'} moves less"
         if self.bound is None:
             return "no proof: found by local search"
         return f"not proven to be the least; the bound is {exact_bytes(self.bound)}"
@@ -143,6 +146,7 @@ def assign_jointly(
     preset: str = DEFAULT_PRESET,
     *,
     time_limit: float = DEFAULT_TIME_LIMIT,
+    every_order: bool = True,
     exact: bool = True,
 ) -> JointResult:
     """Lay out all computations of ``module`` at once, moving as few bytes as can be; it stays as it is.
@@ -151,6 +155,8 @@ def assign_jointly(
         module: as it enters layout assignment.
         preset: whose rules hold, as ``simulate`` takes it.
         time_limit: seconds, half of it for the local search at most.
+        every_order: offer each array all orders of up to four dimensions, not only those that XLA's rules and their variants
+            lead to; the proof then holds for all layouts.
         exact: also solve the mixed-integer programme, which proves a bound.
 
     Raises:
@@ -166,7 +172,8 @@ def assign_jointly(
     answer = _answer(base, layouts)
     xla = measure(answer.module)
     model = Model(Arrays(base), layouts.rules(), answer)
-    chosen, bound, is_optimal = _solve(model, _variants(base, pipeline), time_limit, exact)
+    solution = _solve(model, _variants(base, pipeline), time_limit, exact=exact, every_order=every_order)
+    chosen = solution.chosen
     changes = _changes(model, chosen)
     apply_assignment(model, chosen)
     return JointResult(
@@ -174,8 +181,9 @@ def assign_jointly(
         answer.module,
         xla,
         measure(base),
-        bound,
-        is_optimal,
+        solution.bound,
+        solution.is_optimal,
+        solution.covers_all_orders,
         changes,
         model.pinned_opcodes,
         computations_of_unknown_runs(base),
@@ -212,19 +220,28 @@ def _variants(base: Module, pipeline: Pipeline) -> list[LaidOut]:
     return found
 
 
-def _solve(model: Model, variants: Sequence[LaidOut], time_limit: float, exact: bool) -> tuple[Assignment, int | None, bool]:
+@frozen
+class _Solution:
+    chosen: Assignment
+    bound: int | None
+    is_optimal: bool
+    covers_all_orders: bool
+
+
+def _solve(model: Model, variants: Sequence[LaidOut], time_limit: float, *, exact: bool, every_order: bool) -> _Solution:
     problem = model.problem
     for variant in variants:
         model.offer(variant)
     starts = [model.assignment_of(answer) for answer in (model.answer, *variants)]
+    covers_all_orders = every_order and offer_every_order(problem)
     close_modes(problem)
-    best = min(starts, key=problem.cost)
-    found = search(problem, best, time_limit / 2)
+    found = search(problem, min(starts, key=problem.cost), time_limit / 2)
     bound, is_optimal = None, False
     if exact:
         result = solve_exactly(problem, found, time_limit)
         found, bound, is_optimal = result.chosen, result.bound, result.is_optimal
-    return _kept_where_equal(model, list(found), starts[0]), bound, is_optimal
+    chosen = _kept_where_equal(model, list(found), starts[0])
+    return _Solution(chosen, bound, is_optimal, covers_all_orders)
 
 
 def _kept_where_equal(model: Model, chosen: Assignment, xla: Assignment) -> Assignment:

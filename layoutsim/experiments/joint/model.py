@@ -13,7 +13,7 @@ Free to choose are arrays made by instructions of these kinds; what they ask is 
    (reductions along minor dimensions, soft demands) are not part of the problem.
 
 Everything else is *pinned*: result and operands keep what XLA's pass gave them. So are the entry's parameters and result, which
-the caller fixed or XLA chose; constrained collectives; and all-reduces on a channel outside SPMD.
+the caller fixed or XLA chose; constrained collectives; and all-reduces that share a channel outside SPMD.
 """
 
 from __future__ import annotations
@@ -60,6 +60,12 @@ _RULED_HERE = _MAJOR | {Opcode.DOT, Opcode.TRANSPOSE}
 class _NothingYet:
     """The view of demand rules before any constraint."""
 
+    def __init__(self) -> None:
+        self._notes: dict[str, dict[Instruction, bool]] = {}
+
+    def notes(self, subject: str) -> dict[Instruction, bool]:
+        return self._notes.setdefault(subject, {})
+
     def operand_shape(self, instruction: Instruction, number: int) -> Shape | None:
         return None
 
@@ -86,6 +92,8 @@ class Model:
     pinned_opcodes: dict[str, int] = field(factory=dict[str, int], init=False)
     _variables: dict[LogicalBuffer, Variable] = field(factory=dict[LogicalBuffer, Variable], init=False)
     _runs: dict[Computation, int] = field(init=False)
+    _channel_users: dict[int, int] = field(factory=dict[int, int], init=False)
+    _view: _NothingYet = field(factory=_NothingYet, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.backend.otherwise is not None:
@@ -93,6 +101,7 @@ class Model:
                 f"joint layout assignment: the {self.backend.name} backend's demands depend on the order of propagation"
             )
         self._runs = runs_of(self.arrays.module)
+        self._count_channels()
         self.problem = Problem([], [])
         self._make_variables()
         for computation in self.arrays.computations:
@@ -165,15 +174,24 @@ class Model:
         if is_constrained_collective(instruction) or (opcode not in _RULED_HERE and self._demands(instruction)):
             return False
         if opcode is Opcode.ALL_REDUCE:
-            return self.arrays.module.config.uses_spmd_partitioning or channel_of(instruction) is None
+            channel = channel_of(instruction)
+            is_shared = channel is not None and self._channel_users[channel] > 1
+            return self.arrays.module.config.uses_spmd_partitioning or not is_shared
         return is_array and (opcode in _MAKES_ANY or opcode is Opcode.DOT or self.backend.keeps_layout(instruction))
+
+    def _count_channels(self) -> None:
+        for computation in self.arrays.computations:
+            for instruction in computation.instructions:
+                channel = channel_of(instruction)
+                if instruction.opcode is Opcode.ALL_REDUCE and channel is not None:
+                    self._channel_users[channel] = self._channel_users.get(channel, 0) + 1
 
     def _keeps(self, instruction: Instruction) -> bool:
         return self.backend.keeps_layout(instruction) and instruction.opcode not in _CALLS
 
     def _demands(self, instruction: Instruction) -> list[object]:
         rule = self.backend.rule_for(instruction.opcode)
-        return [] if rule is None else list(rule(instruction, _NothingYet()))
+        return [] if rule is None else list(rule(instruction, self._view))
 
     def _offer_answer(self, answer: LaidOut) -> None:
         """Mode 0 of every variable is XLA's; where the rules here refuse it, it is pinned."""

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import permutations
+from math import factorial
 
 from attrs import define, field
 
@@ -137,6 +139,22 @@ class Problem:
     def cost(self, chosen: Sequence[int]) -> int:
         """Bytes moved in one run of the entry."""
         return sum(edge.cost for edge in self.edges if not self.is_satisfied(edge, chosen))
+
+
+def offer_every_order(problem: Problem) -> bool:
+    """Give every variable all orders of its dimensions; whether none has too many (:data:`MAX_MODES`) for that."""
+    complete = True
+    for variable in problem.variables:
+        if variable.is_pinned:
+            continue
+        if factorial(len(variable.dimensions)) > MAX_MODES:
+            complete = False
+            continue
+        for key in permutations(sorted(variable.dimensions, reverse=True)):
+            following = iter(key)
+            template = variable.template.minor_to_major
+            variable.offer(tuple(next(following) if d in variable.dimensions else d for d in template))
+    return complete
 
 
 def close_modes(problem: Problem) -> None:
