@@ -106,7 +106,13 @@ _HEAD = re.compile(
 )
 
 _OPCODES = {opcode.value: opcode for opcode in Opcode}
-_LEFT_TO_SLOW_PATH = FIXED_SHAPE | {Opcode.ASYNC_START, Opcode.ASYNC_UPDATE, Opcode.ASYNC_DONE, Opcode.CONDITIONAL}
+_LEFT_TO_SLOW_PATH = FIXED_SHAPE | {
+    Opcode.ASYNC_START,
+    Opcode.ASYNC_UPDATE,
+    Opcode.ASYNC_DONE,
+    Opcode.CONDITIONAL,
+    Opcode.SCAN,  # looks at the computation it calls
+}
 _FAST_OPCODES = {text: opcode for text, opcode in _OPCODES.items() if opcode not in _LEFT_TO_SLOW_PATH}
 _ANNOTATIONS = COMMON.keys() | {"result_accuracy"}
 

@@ -246,18 +246,18 @@ class _ModuleParser:
         module.entry_layout = header.entry_layout or ComputationLayout(
             tuple(p.shape for p in entry.parameters), entry.root.shape
         )
-        self._check_aliases(header, module.entry_layout)
+        self._check_aliases(header, entry.root.shape)
         module.input_output_aliases = tuple(sorted(header.aliases, key=lambda a: a.output_index))
         module.buffer_donors = tuple(sorted(set(header.donors)))
         if header.is_scheduled:
             module.schedule = schedule_from_order(module)
         return module
 
-    def _check_aliases(self, header: Header, layout: ComputationLayout) -> None:
+    def _check_aliases(self, header: Header, result: Shape) -> None:
         seen: set[tuple[int, ...]] = set()
         for alias, offset in zip(header.aliases, header.alias_offsets, strict=True):
             try:
-                subshape(layout.result, alias.output_index)
+                subshape(result, alias.output_index)
             except ShapeError as error:
                 raise self.source.error(f"expected an index into the result: {error}", offset) from error
             if alias.output_index in seen:

@@ -24,8 +24,6 @@ SMALL_BYTES = 25_000
 
 FOUND = sorted(SHARED.glob("oracle/*/*/*.hlo.gz")) + sorted(SHARED.glob("cases/*.hlo"))
 OURS = sorted((ROOT / "fixtures").rglob("*.hlo")) + sorted((ROOT / "fixtures").rglob("*.hlo.gz"))
-NOT_FOR_XLA = {"newer.hlo"}
-"""Fixtures with opcodes that jaxlib 0.10.2 does not know."""
 
 if not FOUND:
     pytest.skip(f"no oracle folders in {SHARED} (set LAYOUTSIM_SHARED)", allow_module_level=True)
@@ -38,7 +36,7 @@ ALL = bool(os.environ.get("LAYOUTSIM_ALL"))
 def _chosen() -> list[Path]:
     """Every small recorded module, some of the large, all text fixtures, and a sample of everyone else's fixtures."""
     recorded = [f for i, f in enumerate(FOUND) if ALL or f.stat().st_size < SMALL_BYTES or i % 10 == 0]
-    legal = [f for f in OURS if f.name not in NOT_FOR_XLA and "verify" not in f.parts]
+    legal = [f for f in OURS if "verify" not in f.parts]
     return recorded + [f for i, f in enumerate(legal) if ALL or "text" in f.parts or i % 10 == 0]
 
 

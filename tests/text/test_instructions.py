@@ -300,6 +300,13 @@ def test_done_agrees_with_the_channel_of_its_start() -> None:
     assert body_complaint(X, *lines, "d = token[] send-done(s), channel_id=2")[2] == "expected the channel 1 of s, got 2"
 
 
+def test_scan_takes_an_operand_for_each_parameter_of_its_body() -> None:
+    body = "{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT t = (f32[], f32[]) tuple(a, b) }"
+    lines = ("x = f32[3] parameter(0)", f"r = (f32[3], f32[]) scan(x), dimensions={{0}}, num_carries=1, to_apply={body}")
+
+    assert body_complaint(*lines)[2] == "expected 2 operands, one for each parameter of %_, got 1"
+
+
 def test_results_that_xla_builds_itself_ignore_the_stated_shape() -> None:
     assert str(root_of(f"{X}\nt = token[] after-all()\nr = (f32[9], s32[], token[]) send(x, t)").shape) == (
         "(f32[2,3]{1,0}, u32[], token[])"

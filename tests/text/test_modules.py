@@ -49,6 +49,12 @@ def test_an_alias_of_an_output_that_is_not_there_is_refused() -> None:
     assert reason.startswith("expected an index into the result")
 
 
+def test_an_alias_is_an_index_into_the_root_whatever_the_entry_layout_says() -> None:
+    header = "HloModule m, input_output_alias={ {0}: (0, {}) }, entry_computation_layout={(f32[2]{0})->(f32[2]{0})}"
+
+    assert complaint(f"{header}\n{BODY}")[:2] == (1, 35)
+
+
 def test_the_whole_result_can_be_aliased() -> None:
     module = parse_both(f"HloModule m, input_output_alias={{ {{}}: (0, {{}}, must-alias) }}\n{BODY}")
 

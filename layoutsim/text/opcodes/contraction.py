@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutsim.ir import ArrayShape
+from layoutsim.ir import ArrayShape, Computation
 from layoutsim.ir.payloads import (
     BatchNormPayload,
     CholeskyPayload,
@@ -113,7 +113,10 @@ def _map(given: Given) -> Payload:
 
 
 def _scan(given: Given) -> Payload:
-    carries = given.integer("num_carries")
+    carries, body = given.integer("num_carries"), given.optional("to_apply", Computation)
+    if body is not None and len(body.parameters) != len(given.operands):
+        got = len(given.operands)
+        given.refuse("to_apply", f"expected {len(body.parameters)} operands, one for each parameter of %{body.name}, got {got}")
     if len(given.operands) < carries:
         given.refuse("num_carries", f"expected at least {carries} operands, one for each carry, got {len(given.operands)}")
     associative = given.optional("is_associative", bool)
