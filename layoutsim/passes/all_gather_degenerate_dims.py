@@ -75,8 +75,9 @@ def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
         return None
     operands = [_reshaped(o, dims) if dims else o for o, dims in zip(gather.operands, deleted, strict=True)]
     new_dimension = dimension - len(major)
-    shards = _shard_count(gather, dimension)
-    shapes = tuple(_gathered(operand.shape, new_dimension, shards) for operand in operands)
+    gathered = zip(_results(gather), deleted, operands, strict=True)
+    # The result keeps its sizes, also where they are 0, and gets the layout of what is gathered.
+    shapes = tuple(without_dimensions(result, dims).with_layout(_array(o.shape).layout) for result, dims, o in gathered)
     new = computation.add(
         Opcode.ALL_GATHER,
         shapes[0] if len(shapes) == 1 else tuple_shape(shapes),
@@ -90,8 +91,12 @@ def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
 
 
 def _major_dims_to_delete(gather: Instruction, dimension: int) -> tuple[int, ...]:
-    results = gather.shape.elements if isinstance(gather.shape, TupleShape) else (gather.shape,)
-    return tuple(d for d in range(dimension) if all(_array(r).dimensions[d] == 1 for r in results))
+    return tuple(d for d in range(dimension) if all(result.dimensions[d] == 1 for result in _results(gather)))
+
+
+def _results(gather: Instruction) -> tuple[ArrayShape, ...]:
+    shapes = gather.shape.elements if isinstance(gather.shape, TupleShape) else (gather.shape,)
+    return tuple(map(_array, shapes))
 
 
 def _minor_dims_to_delete(shape: Shape, dimension: int) -> tuple[int, ...]:
@@ -116,17 +121,6 @@ def without_dimensions(shape: ArrayShape, deleted: tuple[int, ...]) -> ArrayShap
         return array_shape(shape.element_type, sizes, dynamic=dynamic).with_layout(None)
     order = tuple(number[d] for d in shape.minor_to_major if d in number)
     return array_shape(shape.element_type, sizes, dynamic=dynamic).with_layout(layout(order))
-
-
-def _gathered(shape: Shape, dimension: int, shards: int) -> ArrayShape:
-    array = _array(shape)
-    sizes = tuple(size * shards if d == dimension else size for d, size in enumerate(array.dimensions))
-    return array_shape(array.element_type, sizes, dynamic=array.dynamic).with_layout(array.layout)
-
-
-def _shard_count(gather: Instruction, dimension: int) -> int:
-    result = gather.shape.elements[0] if isinstance(gather.shape, TupleShape) else gather.shape
-    return _array(result).dimensions[dimension] // _array(gather.operand(0).shape).dimensions[dimension]
 
 
 def _replace_by_reshaped(gather: Instruction, new: Instruction) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from layoutsim.ir import Instruction, Module, shape_text
+from layoutsim.ir import Instruction, Module, Opcode, shape_text
 from layoutsim.passes.all_gather_degenerate_dims import AllGatherRemoveDegenerateDims
 from layoutsim.text import parse_module
 from layoutsim.verify import verify
@@ -40,9 +40,7 @@ def chain(value: Instruction) -> list[str]:
         ("4,1,128,1", "16,1,128,1", 0, "4,128", "16,128", 0),  # D10
     ],
 )
-def test_size_1_dimensions_go(
-    shape: str, result: str, dimension: int, small: str, gathered: str, new_dimension: int
-) -> None:
+def test_size_1_dimensions_go(shape: str, result: str, dimension: int, small: str, gathered: str, new_dimension: int) -> None:
     module = gather(shape, result, dimension)
     outcome = AllGatherRemoveDegenerateDims().run(module)
 
@@ -110,3 +108,15 @@ def test_metadata_and_groups_go_to_the_new_gather() -> None:
 
     assert (new.payload.channel_id, new.payload.use_global_device_ids) == (3, True)
     assert new.metadata.op_name == module.entry.root.metadata.op_name == "w"
+
+
+def test_a_gather_of_nothing_loses_its_size_1_dimensions_too() -> None:
+    module = parse_module(
+        "HloModule m, num_partitions=2\nENTRY e {\n  p = f32[1,0,4] parameter(0)\n"
+        "  ROOT g = f32[1,0,4] all-gather(p), dimensions={1}, channel_id=1, replica_groups=[1,2]<=[2], "
+        "use_global_device_ids=true\n}\n"
+    )
+    AllGatherRemoveDegenerateDims().run(module)
+    gathers = [i for i in module.entry.instructions if i.opcode is Opcode.ALL_GATHER]
+
+    assert [str(gather.shape) for gather in gathers] == ["f32[0,4]{1,0}"]
