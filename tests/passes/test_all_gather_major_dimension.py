@@ -40,9 +40,7 @@ def test_the_input_is_gathered_along_its_most_major_dimension() -> None:  # E1
 
 
 def test_a_gather_in_the_middle() -> None:  # E2
-    module = around(
-        "s4[8,16,32]{2,0,1}", "s4[8,64,32]{2,0,1}", "s4[8,64,32]{2,1,0}", 1, given="s4[8,16,32]{2,1,0}"
-    )
+    module = around("s4[8,16,32]{2,0,1}", "s4[8,64,32]{2,0,1}", "s4[8,64,32]{2,1,0}", 1, given="s4[8,16,32]{2,1,0}")
     AllGatherMajorDimension().run(module)
 
     assert chain(module.entry.root) == [

@@ -36,6 +36,10 @@ class View(Protocol):
         """Whether the result shares a buffer with operand ``number``."""
         ...
 
+    def notes(self, subject: str) -> dict[Instruction, bool]:
+        """What rules found out about instructions during this run, for them to read and add to."""
+        ...
+
     def is_automatic_parameter(self, instruction: Instruction) -> bool:
         """Whether a parameter of the entry was given no layout at all."""
         ...

@@ -73,7 +73,7 @@ def dot_rule(facts: GpuFacts, *, pack_along_contraction: bool) -> DemandRule:
         contraction_minor = _needs_minor_contraction(dot, both, facts)
         for side in both:
             operand = dot.operand(side.number)
-            if contraction_minor or (pack_along_contraction and is_packed(operand)):
+            if contraction_minor or (pack_along_contraction and is_packed(operand, view.notes("packed"))):
                 yield OperandDemand(side.number, _contraction_minor(side), MINOR_CONTRACTION)
             elif side.batch or len(side.contracting) > 1 or len(side.free) > 1:
                 wanted, _ = _matrix(side)
@@ -95,21 +95,36 @@ def _needs_minor_contraction(dot: Instruction, both: tuple[Side, Side], facts: G
     return _FP8.issuperset(types) and not facts.is_blackwell
 
 
-def is_packed(instruction: Instruction) -> bool:
-    """Whether sub-byte elements stand somewhere up the chain of unary and binary elementwise operations."""
-    seen: set[Instruction] = set()
+def is_packed(instruction: Instruction, known: dict[Instruction, bool] | None = None) -> bool:
+    """Whether sub-byte elements stand somewhere up the chain of unary and binary elementwise operations.
+
+    Args:
+        known: answers found before, kept up to date: products in a row would walk the same chains again and again.
+    """
+    answers = {} if known is None else known
     pending = [instruction]
     while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        array = as_array(current.shape)
-        if array is not None and array.element_type.bits < 8 and not array.element_type.is_pred:
-            return True
-        if current.operand_count == 1 or current.opcode in ELEMENTWISE_BINARY:
-            pending += current.operands
-    return False
+        current = pending[-1]
+        sources = _elementwise_sources(current)
+        if current in answers:
+            pending.pop()
+        elif _has_sub_byte_elements(current):
+            answers[current] = True
+        elif unknown := [source for source in sources if source not in answers]:
+            pending += unknown
+        else:
+            answers[current] = any(answers[source] for source in sources)
+    return answers[instruction]
+
+
+def _elementwise_sources(instruction: Instruction) -> tuple[Instruction, ...]:
+    is_chain = instruction.operand_count == 1 or instruction.opcode in ELEMENTWISE_BINARY
+    return instruction.operands if is_chain else ()
+
+
+def _has_sub_byte_elements(instruction: Instruction) -> bool:
+    array = as_array(instruction.shape)
+    return array is not None and array.element_type.bits < 8 and not array.element_type.is_pred
 
 
 def _contraction_minor(side: Side) -> Shape:

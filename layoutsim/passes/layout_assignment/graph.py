@@ -6,7 +6,7 @@ millions of times, and holds the operand constraints of the current round.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -158,15 +158,21 @@ class Graph:
         """The operand slots that read ``buffer`` as an array and do not forward it, in XLA's order."""
         found = self._uses.get(buffer)
         if found is None:
-            nodes = self.nodes
-            found = self._uses[buffer] = tuple(
-                (nodes[user], number)
-                for alias, _ in self.points_to.aliases(buffer)
-                if nodes[alias].rank != NOT_AN_ARRAY
-                for user, number in alias.uses
-                if not self.any_forwarded(nodes[user], number)
-            )
+            aliases = (alias for alias, _ in self.points_to.aliases(buffer))
+            found = self._uses[buffer] = tuple(use for alias in aliases for use in self._reading_slots(alias))
         return found
+
+    def _reading_slots(self, value: Instruction) -> Iterator[tuple[Node, int]]:
+        nodes = self.nodes
+        if nodes[value].rank == NOT_AN_ARRAY:
+            return
+        for user in value.users:
+            # Tuples forward every operand, and may have thousands.
+            if user.opcode is not Opcode.TUPLE:
+                node = nodes[user]
+                for number, operand in enumerate(node.operands):
+                    if operand is value and not self.any_forwarded(node, number):
+                        yield node, number
 
     def forget_constraints(self) -> None:
         """Drop every operand constraint, for the next round."""

@@ -97,23 +97,29 @@ class Negotiation:
             array = as_array(passed.shape)
             if array is None or array.rank < 2 or not _is_element(passed, parameter, number):
                 continue
-            readers = self._readers([u for u in parameter.users if _is_element(u, parameter, number)], root)
+            readers = self._readers([u for u in parameter.users if _is_element(u, parameter, number)], (root, number))
             if readers is not None:
                 leaf = Leaf(loop, number, readers)
                 self.leaves.append(leaf)
                 self._by_loop.setdefault(loop, []).append(leaf)
 
-    def _readers(self, values: list[Instruction], root: Instruction) -> tuple[Instruction, ...] | None:
-        """The slices that read ``values``; ``None`` where something else does (rule 1)."""
+    def _readers(
+        self, values: list[Instruction], passing_on: tuple[Instruction, int] | None
+    ) -> tuple[Instruction, ...] | None:
+        """The slices that read ``values``; ``None`` where something else does (rule 1).
+
+        Args:
+            passing_on: the use that hands the leaf on to the next iteration; in any other slot of the root it is a new value.
+        """
         found: list[Instruction] = []
         for user, slot in (use for value in values for use in value.uses):
-            if user is root or self._feeds_inner_loops(user, slot):
+            if (user, slot) == passing_on or self._feeds_inner_loops(user, slot):
                 continue
             if user.opcode in _SLICES and slot == 0:
                 found.append(user)
                 continue
             behind = [user] if user.opcode is Opcode.TRANSPOSE else _behind_barrier(user, slot)
-            inner = None if behind is None else self._readers(behind, root)
+            inner = None if behind is None else self._readers(behind, None)
             if inner is None:
                 return None
             # What reads a transposed value cannot take the hint as it is; its own demands come through the transpose.

@@ -71,6 +71,7 @@ class State:
     mismatches: dict[Computation, ComputationConstraint] = field(factory=dict[Computation, ComputationConstraint], init=False)
     channels: dict[int, Layout] = field(factory=dict[int, Layout], init=False)
     plans: dict[Computation, Plan] = field(factory=dict[Computation, Plan], init=False)
+    _notes: dict[str, dict[Instruction, bool]] = field(factory=dict[str, dict[Instruction, bool]], init=False)
     asked_of_caller: Callable[[Instruction, Shape], Shape] = field(default=lambda _loop, shape: shape, init=False)
 
     @staticmethod
@@ -140,6 +141,9 @@ class State:
 
     def any_forwarded(self, instruction: Instruction, number: int) -> bool:
         return self.graph.any_forwarded(self.graph.nodes[instruction], number)
+
+    def notes(self, subject: str) -> dict[Instruction, bool]:
+        return self._notes.setdefault(subject, {})
 
     def is_automatic_parameter(self, instruction: Instruction) -> bool:
         return not any_layout_set(self.entry.requested.parameters[instruction.parameter_number])

@@ -27,15 +27,13 @@ ENTRY e {{
     assert {str(o.shape.layout) for o in add.operands} == {str(add.shape.layout)}
 
 
-def batched_dot(
-    left: str, right: str, left_layout: str, right_layout: str, *, numbers: str, result: str, element: str = "f32"
-) -> str:
+def batched_dot(left: str, right: str, left_layout: str, right_layout: str, *, numbers: str, result: str) -> str:
     return f"""
-HloModule m, entry_computation_layout={{({element}[{left}]{left_layout}, {element}[{right}]{right_layout})->{element}[{result}]}}
+HloModule m, entry_computation_layout={{(f32[{left}]{left_layout}, f32[{right}]{right_layout})->f32[{result}]}}
 ENTRY e {{
-  p = {element}[{left}]{left_layout} parameter(0)
-  q = {element}[{right}]{right_layout} parameter(1)
-  ROOT d = {element}[{result}] dot(p, q), {numbers}
+  p = f32[{left}]{left_layout} parameter(0)
+  q = f32[{right}]{right_layout} parameter(1)
+  ROOT d = f32[{result}] dot(p, q), {numbers}
 }}"""
 
 
@@ -84,9 +82,7 @@ def test_a_batch_dimension_that_is_most_minor_is_moved_out() -> None:  # B5
 
 def test_batch_dimensions_lie_in_their_own_order() -> None:  # B6
     numbers = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={1,0}, rhs_contracting_dims={2}"
-    run = Run(
-        batched_dot("5,6,2,3", "6,5,3,4", "{3,2,1,0}", "{3,2,1,0}", numbers=numbers, result="5,6,2,4"), GPU
-    )
+    run = Run(batched_dot("5,6,2,3", "6,5,3,4", "{3,2,1,0}", "{3,2,1,0}", numbers=numbers, result="5,6,2,4"), GPU)
 
     assert run.operands("d") == ["p", "copy{3,2,0,1}(q)"]
 
@@ -502,9 +498,7 @@ ENTRY e {
     assert run["r"].shape.minor_to_major[-1] == 0
 
 
-@pytest.mark.parametrize(
-    ("sizes", "result"), [("1,10,20", "{0,2,1}"), ("1,10,1,20", "{0,2,3,1}")]
-)
+@pytest.mark.parametrize(("sizes", "result"), [("1,10,20", "{0,2,1}"), ("1,10,1,20", "{0,2,3,1}")])
 def test_reshapes_keep_dimensions_of_size_1_in_place(sizes: str, result: str) -> None:  # B36, B37
     run = Run(
         f"""

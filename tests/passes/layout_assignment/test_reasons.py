@@ -44,7 +44,7 @@ ENTRY e {
 
 def test_a_loops_layout_leads_into_its_body_and_the_round_before() -> None:
     run = Run(INFEED_LOOP)
-    (copy,) = run.result.copies
+    copy, _ = run.result.copies
     chain = copy.demanded.chain()
 
     assert chain[0].rule.name == "while"
