@@ -103,9 +103,7 @@ class Negotiation:
                 self.leaves.append(leaf)
                 self._by_loop.setdefault(loop, []).append(leaf)
 
-    def _readers(
-        self, values: list[Instruction], passing_on: tuple[Instruction, int] | None
-    ) -> tuple[Instruction, ...] | None:
+    def _readers(self, values: list[Instruction], passing_on: tuple[Instruction, int] | None) -> tuple[Instruction, ...] | None:
         """The slices that read ``values``; ``None`` where something else does (rule 1).
 
         Args:

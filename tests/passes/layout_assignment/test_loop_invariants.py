@@ -115,3 +115,25 @@ def test_the_chain_names_the_caller() -> None:
 
     assert reason is not None
     assert "loop-init" in [link.rule.name for link in reason.chain()]
+
+
+def test_a_leaf_that_moves_to_another_slot_takes_no_part() -> None:
+    # Found by random modules: the stack is also handed on in another slot of the state, where it is a new value.
+    text = """HloModule m, entry_computation_layout={(f32[2,3]{0,1}, f32[2,3]{1,0})->(f32[2,3]{1,0}, f32[2,3]{1,0})}
+body {
+  p = (f32[2,3], f32[2,3]) parameter(0)
+  a = f32[2,3] get-tuple-element(p), index=0
+  ROOT t = (f32[2,3], f32[2,3]) tuple(a, a)
+}
+condition {
+  p = (f32[2,3], f32[2,3]) parameter(0)
+  ROOT c = pred[] constant(false)
+}
+ENTRY e {
+  x = f32[2,3] parameter(0)
+  y = f32[2,3] parameter(1)
+  init = (f32[2,3], f32[2,3]) tuple(x, y)
+  ROOT w = (f32[2,3], f32[2,3]) while(init), condition=condition, body=body
+}
+"""
+    assert _transposing(text, VARIANT) == _transposing(text, XLA)
