@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from layoutsim.experiments.joint.arrays import sized_dimensions
 from layoutsim.experiments.joint.problem import Follow, restrict
 from layoutsim.ir import Instruction
@@ -28,22 +30,25 @@ def dot_operand_fit(dot: Instruction, demand: OperandDemand) -> tuple[Follow, Or
     """Orders in which the product takes an operand, and the one that XLA asks for."""
     wanted = array_of(demand.shape)
     dimensions, order = sized_dimensions(wanted), wanted.minor_to_major
-    if demand.rule is MATRIX_OPERAND:
-        side = sides(dot)[demand.number]
-        groups = (side.batch, side.contracting, side.free)
-        return lambda offered: _as_matrix(offered, groups, dimensions), order
     key = restrict(order, dimensions)
-    return lambda offered: order if restrict(offered, dimensions) == key else None, order
+    side = sides(dot)[demand.number]
+    groups = (side.batch, side.contracting, side.free)
+
+    def adapted(offered: Order) -> Order | None:
+        matrix = _as_matrix(offered, groups, dimensions) if demand.rule is MATRIX_OPERAND else None
+        # Where XLA makes an order to fit, that is taken even if it is no matrix by the letter.
+        return order if matrix is None and restrict(offered, dimensions) == key else matrix
+
+    return adapted, order
 
 
 def _as_matrix(order: Order, groups: Groups, dimensions: frozenset[int]) -> Order | None:
     """``order`` as a batch of matrices, with dimensions of size 1 moved next to their groups; ``None`` if bytes would move."""
-    batch, rows, columns = groups
-    if is_matrix(order, batch, rows, columns):
+    if is_matrix(order, *groups):
         return order
     key = restrict(order, dimensions)
-    places = {d: place for place, d in enumerate(key)}
-    by_place = sorted((g for g in groups if g), key=lambda g: min((places[d] for d in g if d in places), default=len(key)))
-    candidate = tuple(d for group in by_place for d in reversed(group))
-    fits = restrict(candidate, dimensions) == key and is_matrix(candidate, batch, rows, columns)
-    return candidate if fits else None
+    for minor_to_major in permutations(groups):
+        candidate = tuple(d for group in minor_to_major for d in reversed(group))
+        if restrict(candidate, dimensions) == key and is_matrix(candidate, *groups):
+            return candidate
+    return None
