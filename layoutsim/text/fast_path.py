@@ -21,7 +21,7 @@ from attrs import define, frozen
 from layoutsim.errors import ParseError
 from layoutsim.ir import NO_ATTRIBUTES, Attributes, Computation, Instruction, Opcode, Shape
 from layoutsim.ir.payloads import ConstantPayload, ParameterPayload, Payload
-from layoutsim.text.instruction_parser import common_attributes
+from layoutsim.text.instruction_parts import OPCODES, common_attributes
 from layoutsim.text.lexer import PRIMITIVES, RESERVED, Kind, Lexer
 from layoutsim.text.literal_syntax import read_literal
 from layoutsim.text.opcodes import (
@@ -105,7 +105,6 @@ _HEAD = re.compile(
     rf"(ENTRY )?(%?{_NAME}) \((?:{_PARAMETER}(?:, {_PARAMETER})*+)?+\) -> ({_PLAIN_SHAPE}) \{{(?=\s++[%A-Za-z_])", re.ASCII
 )
 
-_OPCODES = {opcode.value: opcode for opcode in Opcode}
 _LEFT_TO_SLOW_PATH = FIXED_SHAPE | {
     Opcode.ASYNC_START,
     Opcode.ASYNC_UPDATE,
@@ -113,7 +112,7 @@ _LEFT_TO_SLOW_PATH = FIXED_SHAPE | {
     Opcode.CONDITIONAL,
     Opcode.SCAN,  # looks at the computation it calls
 }
-_FAST_OPCODES = {text: opcode for text, opcode in _OPCODES.items() if opcode not in _LEFT_TO_SLOW_PATH}
+_FAST_OPCODES = {text: opcode for text, opcode in OPCODES.items() if opcode not in _LEFT_TO_SLOW_PATH}
 _ANNOTATIONS = COMMON.keys() | {"result_accuracy"}
 
 

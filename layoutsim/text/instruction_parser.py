@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from layoutsim.errors import ShapeError
 from layoutsim.infer import CAN_INFER, infer_shape
 from layoutsim.ir import (
-    NO_ATTRIBUTES,
     Attributes,
     Computation,
     Instruction,
@@ -25,7 +24,17 @@ from layoutsim.ir import (
     leaves,
 )
 from layoutsim.ir.payloads import AsyncPayload, ConstantPayload, ParameterPayload, Payload, TupleIndexPayload
-from layoutsim.text.device_syntax import is_tuple_sharding, tuple_sharding
+from layoutsim.text.instruction_parts import (
+    ASYNC_SUFFIXES,
+    OPCODES,
+    Head,
+    Parts,
+    async_start,
+    common_attributes,
+    head_of,
+    skip_value,
+    without_sharding,
+)
 from layoutsim.text.lexer import Kind, Lexer
 from layoutsim.text.literal_syntax import read_literal
 from layoutsim.text.opcodes import (
@@ -41,35 +50,7 @@ from layoutsim.text.opcodes import (
 from layoutsim.text.scope import ComputationTable, Scope, sanitized
 from layoutsim.text.shape_syntax import can_start_shape, read_list, read_shape
 
-_ASYNC_SUFFIXES = {"-start": Opcode.ASYNC_START, "-update": Opcode.ASYNC_UPDATE, "-done": Opcode.ASYNC_DONE}
-_WITH_OWN_ASYNC = {"all-gather", "all-reduce", "collective-permute", "copy", "send", "recv"}
 _ASYNC = (Opcode.ASYNC_START, Opcode.ASYNC_UPDATE)
-_OPCODES = {opcode.value: opcode for opcode in Opcode}
-
-
-@define(eq=False)
-class Head:
-    """An instruction up to its operands.
-
-    Attributes:
-        start: offset of the opcode, where complaints about the whole instruction go.
-        wrapped: the opcode inside an async operation written with sugar.
-    """
-
-    start: int
-    shape: Shape | None
-    opcode: Opcode
-    wrapped: Opcode | None = None
-
-
-@define(eq=False)
-class Parts:
-    """Operands and attributes as read, with the offsets of the attributes."""
-
-    operands: list[Instruction] = field(factory=list[Instruction])
-    values: dict[str, object] = field(factory=dict[str, object])
-    offsets: dict[str, int] = field(factory=dict[str, int])
-    extra: list[str] = field(factory=list[str])
 
 
 @define(eq=False)
@@ -153,7 +134,7 @@ class InstructionParser:
         start, text = lexer.start, lexer.value
         if lexer.kind != Kind.IDENTIFIER:
             lexer.fail("an opcode")
-        head = _head(start, shape, text)
+        head = head_of(start, shape, text)
         if head is None:
             self._unknown_opcode(text)
         if shape is None and head.opcode not in CAN_INFER:
@@ -162,9 +143,9 @@ class InstructionParser:
         return head
 
     def _unknown_opcode(self, text: str) -> NoReturn:
-        for suffix in _ASYNC_SUFFIXES:
+        for suffix in ASYNC_SUFFIXES:
             wrapped = text.removesuffix(suffix)
-            if wrapped != text and wrapped not in _OPCODES:
+            if wrapped != text and wrapped not in OPCODES:
                 self.lexer.fail(f"an opcode that can run asynchronously in front of {suffix} ({wrapped!r} is none)")
         self.lexer.fail("an opcode")
 
@@ -438,85 +419,8 @@ class InstructionParser:
         parameters = [self._make_parameter(scope, scope.free_name("async_param"), operand.shape) for operand in parts.operands]
         inner = evolve(head, opcode=wrapped, shape=result, wrapped=None)
         root = self._plain(inner, "async_op", evolve(parts, operands=parameters), None)
-        root.attributes = evolve(self._attributes(inner, result, evolve(parts, values=_without_sharding(parts.values))))
+        root.attributes = evolve(self._attributes(inner, result, evolve(parts, values=without_sharding(parts.values))))
         scope.add(root)
         body.root = root
         self.computations.add_generated(body)
         return body
-
-
-def _without_sharding(values: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if name != "sharding"}
-
-
-def _head(start: int, shape: Shape | None, text: str) -> Head | None:
-    """The opcode that ``text`` names, as itself or as async sugar."""
-    if text in _OPCODES:
-        return Head(start, shape, _OPCODES[text])
-    for suffix, opcode in _ASYNC_SUFFIXES.items():
-        wrapped = text.removesuffix(suffix)
-        if wrapped != text and wrapped in _OPCODES and wrapped not in _WITH_OWN_ASYNC:
-            return Head(start, shape, opcode, _OPCODES[wrapped])
-    return None
-
-
-def async_start(instruction: Instruction) -> Instruction:
-    """The async-start at the beginning of a chain of updates."""
-    while instruction.opcode is not Opcode.ASYNC_START:
-        instruction = instruction.operand(0)
-    return instruction
-
-
-def common_attributes(values: dict[str, object], shape: Shape, extra: str = "") -> Attributes:
-    """The attributes that any opcode takes; a single sharding on a tuple holds for each of its leaves."""
-    if not extra and not values:
-        return NO_ATTRIBUTES
-
-    def text(name: str) -> str:
-        return str(values.get(name, ""))
-
-    sharding = text("sharding")
-    if sharding and isinstance(shape, TupleShape) and not is_tuple_sharding(sharding) and leaves(shape):
-        sharding = tuple_sharding([sharding] * len(leaves(shape)))
-    found = Attributes(
-        metadata_text=text("metadata"),
-        sharding=sharding,
-        frontend_attributes=text("frontend_attributes"),
-        backend_config=text("backend_config"),
-        statistics=text("statistics"),
-        parameter_replication=text("parameter_replication"),
-        result_accuracy=text("result_accuracy"),
-        origin=text("origin"),
-        extra=extra,
-    )
-    return found if found != NO_ATTRIBUTES else NO_ATTRIBUTES
-
-
-_CLOSERS = {"{": "}", "(": ")", "[": "]"}
-
-
-def skip_value(lexer: Lexer) -> str:
-    """The text of an attribute value of unknown form: one token or bracketed group, and what is joined to it."""
-    start = lexer.start
-    while True:
-        if lexer.kind in _CLOSERS:
-            _skip_group(lexer)
-        else:
-            if lexer.kind in (Kind.END, ",", "}", ")", "]"):
-                lexer.fail("an attribute value")
-            lexer.advance()
-        if lexer.kind not in ("<=", "[", "(", "->") and not lexer.at_word("T"):
-            return lexer.text[start : lexer.previous_end]
-
-
-def _skip_group(lexer: Lexer) -> None:
-    closers = [_CLOSERS[lexer.kind]]
-    lexer.advance()
-    while closers:
-        if lexer.kind in _CLOSERS:
-            closers.append(_CLOSERS[lexer.kind])
-        elif lexer.kind == closers[-1]:
-            closers.pop()
-        elif lexer.kind in (Kind.END, "}", ")", "]"):
-            lexer.fail(repr(closers[-1]))
-        lexer.advance()
