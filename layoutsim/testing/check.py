@@ -23,14 +23,14 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.memory.heaps import HeapAlgorithm
 from layoutsim.memory.problem import Problem
 from layoutsim.memory.problem_csv import print_problem_csv
-from layoutsim.passes import Pass, Pipeline
-from layoutsim.passes.presets import resolve_preset
+from layoutsim.passes import Pass, Pipeline, parse_pipeline
+from layoutsim.passes.presets import preset_names, resolve_preset
 from layoutsim.testing.modules import random_module
 from layoutsim.testing.other_process import difference_in_other_process
 from layoutsim.testing.problems import random_problem
 from layoutsim.testing.reduce import reduce_module
 from layoutsim.testing.scope import Limits
-from layoutsim.testing.trial import CLAIMS, SkippedError, Trial, placement_faults, run_trial
+from layoutsim.testing.trial import CLAIMS, NotApplicableError, SkippedError, Trial, placement_faults, run_trial
 from layoutsim.verify import verify
 
 RUNS = "runs"
@@ -136,7 +136,8 @@ def _passes(subject: Pass | Pipeline | str) -> tuple[Pass, ...]:
         return (subject,)
     if isinstance(subject, Pipeline):
         return subject.passes
-    return resolve_preset(subject).passes if subject else ()
+    names_a_preset = subject.partition("{")[0].strip() in preset_names()
+    return (resolve_preset(subject) if names_a_preset else parse_pipeline(subject)).passes
 
 
 def _random_modules(examples: int, seed: int, limits: Limits) -> Iterator[tuple[int, Module]]:
@@ -247,7 +248,7 @@ def _fault(claim: str, trial: Trial, report: CheckReport | None) -> tuple[str, s
     try:
         found = next(CLAIMS[claim](trial), None)
     except SkippedError as reason:
-        if report is not None:
+        if report is not None and not isinstance(reason, NotApplicableError):
             report.skipped[f"{claim}: {reason}"] += 1
         return None
     return None if found is None else (claim, found)
@@ -293,16 +294,16 @@ def _heap_fault(algorithm: HeapAlgorithm, problem: Problem) -> str:
 
 def _fewer_intervals(problem: Problem, fails: Callable[[Problem], bool]) -> Problem:
     """Leave out groups of intervals as long as the rest still fails."""
-    progress = True
-    while progress:
-        progress = False
-        for group in problem.groups:
-            gone = {member.id for member in group.members}
-            candidate = evolve(problem, intervals=tuple(i for i in problem.intervals if i.id not in gone), empty=())
-            if candidate.intervals and fails(candidate):
-                problem, progress = candidate, True
-                break
+    while (smaller := next(filter(fails, _without_a_group(problem)), None)) is not None:
+        problem = smaller
     return problem
+
+
+def _without_a_group(problem: Problem) -> Iterator[Problem]:
+    for group in problem.groups:
+        rest = tuple(interval for interval in problem.intervals if interval not in group.members)
+        if rest:
+            yield Problem(rest, problem.alignment)
 
 
 # -- the report ------------------------------------------------------------------------------------------------------------

@@ -282,7 +282,7 @@ def _convolution(call: Instruction) -> Iterator[str]:
     places: list[int] = []
     for shape, batch, feature in roles:
         assert isinstance(shape, ArrayShape), call
-        order = shape.layout.major_to_minor if shape.layout is not None else ()
+        order = shape.minor_to_major[::-1]
         places.append(order.index(feature))
         if order.index(batch) != 0 or order.index(feature) not in (1, shape.rank - 1):
             yield f"{_name(call)}: {shape} is neither NCHW nor NHWC"
@@ -320,7 +320,7 @@ def _is_matrix_product(dot: Instruction) -> Iterator[str]:
 
 def _is_matrix(dot: Instruction, shape: ArrayShape, groups: tuple[Sequence[int], ...]) -> Iterator[str]:
     """Batch, rows and columns each lie together in row-major order, and something is more minor than the batch."""
-    order = shape.layout.major_to_minor if shape.layout is not None else ()
+    order = shape.minor_to_major[::-1]
     batch = list(groups[0])
     for group in groups:
         start = order.index(group[0]) if group else 0

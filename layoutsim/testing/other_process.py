@@ -1,7 +1,7 @@
 """Run passes on the same texts in a process of another hash seed: nothing that depends on hashes or addresses may show.
 
-The other process gets the passes pickled, so their classes must be importable there. ``python -m
-layoutsim.testing.other_process`` is its side: it reads passes and texts from standard input and answers with texts.
+The other process gets the passes pickled, so their classes must be importable there. :func:`main` is its side: it reads passes
+and texts from standard input and answers with texts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _pickled(passes: tuple[Pass, ...], texts: Sequence[str]) -> bytes:
 def _ask(data: bytes) -> list[str]:
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-m", "layoutsim.testing.other_process"]
+    command = [sys.executable, "-c", "from layoutsim.testing.other_process import main; main()"]
     answer = subprocess.run(command, input=data, env=environment, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     if answer.returncode:
         raise SkippedError(f"the other process failed: {answer.stderr.decode('utf-8', 'replace').strip()[-300:]}")
@@ -94,7 +94,3 @@ def main() -> None:
     """The other process's side."""
     passes, texts = pickle.loads(sys.stdin.buffer.read())
     sys.stdout.buffer.write(pickle.dumps(outcomes(passes, texts)))
-
-
-if __name__ == "__main__":
-    main()

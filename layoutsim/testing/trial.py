@@ -44,7 +44,11 @@ from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT, verify
 
 
 class SkippedError(Exception):
-    """A claim does not apply to this module, or the judge cannot decide it; the text says why."""
+    """A claim cannot be decided on this module; the text says why."""
+
+
+class NotApplicableError(SkippedError):
+    """The claim says nothing about such modules."""
 
 
 @frozen(eq=False)
@@ -168,7 +172,7 @@ def _prints(trial: Trial) -> Iterator[str]:
 def _schedule(trial: Trial) -> Iterator[str]:
     schedule = trial.final.schedule
     if schedule is None:
-        raise SkippedError("no schedule")
+        raise NotApplicableError("no schedule")
     bodies = fusion_bodies(trial.final)
     for computation in trial.final.computations:
         if computation in bodies or computation not in schedule:
@@ -234,7 +238,7 @@ def _result_fault(module: Module, inputs: Inputs, expected: tuple[Value, ...]) -
 def _layouts(trial: Trial) -> Iterator[str]:
     number = trial.layout_step
     if number is None:
-        raise SkippedError("no layout assignment")
+        raise NotApplicableError("no layout assignment")
     step = trial.steps[number]
     free = () if getattr(step.ran, "constrain_ragged_dot", True) else (Opcode.RAGGED_DOT,)  # XLA before 0.7
     yield from layout_faults(trial.module_before(number), step.module, trial.backend, exempt=frozenset(free))
@@ -291,7 +295,7 @@ def placement_faults(problem: Problem, placement: Placement, name: str) -> list[
 def _memory(trial: Trial) -> Iterator[str]:
     module = trial.final
     if module.schedule is None:
-        raise SkippedError("no schedule")
+        raise NotApplicableError("no schedule")
     if not CallGraph(module).is_flattened:
         raise SkippedError("the call graph is not flat")
     profile = _profile(trial)
@@ -333,6 +337,3 @@ CLAIMS: Mapping[str, Claim] = {
     "memory": _memory,
 }
 """Every claim by name, in the order they are checked."""
-
-
-__all__ = ["CLAIMS", "Claim", "JudgedHeap", "SkippedError", "Step", "Trial", "placement_faults", "run_trial"]
