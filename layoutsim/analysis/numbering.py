@@ -5,8 +5,8 @@
    caller, a depth-first order takes its place.
 2. *Visiting order* of the call graph: depth first along calls in the order in which a computation stores its instructions. A
    dump prints instructions in another order (as scheduled), but computations in this one.
-3. *Instruction order*: post-order. Of instructions that nobody uses the first stored comes first. In a scheduled module, where
-   the stored order is the schedule's, unused parameters are taken to have been there first.
+3. *Instruction order*: post-order, beginning from what nobody uses in stored order. In a scheduled module instructions stand
+   as scheduled; there unused parameters are taken to have been stored first, by number, and the root last.
 4. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
    a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
    Instructions of embedded computations stand in front of all others.
@@ -51,14 +51,17 @@ def _callees_come_first(order: Sequence[Computation]) -> bool:
 
 def instruction_order(computation: Computation) -> list[Instruction]:
     """Order (3)."""
-    order = post_order(computation)
     if computation.parent is None or computation.parent.schedule is None:
-        return order
-    unused = [i for i in order if i.opcode is Opcode.PARAMETER and not i.user_count and not i.is_root]
-    if not unused:
-        return order
-    first = set(unused)
-    return sorted(unused, key=lambda i: i.parameter_number) + [i for i in order if i not in first]
+        return post_order(computation)
+    seeds = [i for i in computation.instructions if not i.user_count]
+    return post_order(computation, sorted(seeds, key=_stored_rank)) if len(seeds) > 1 else post_order(computation)
+
+
+def _stored_rank(unused: Instruction) -> tuple[int, int]:
+    """Where an instruction without users is taken to have been stored, among others of its computation."""
+    if unused.is_root:
+        return (2, 0)
+    return (0, unused.parameter_number) if unused.opcode is Opcode.PARAMETER else (1, 0)
 
 
 def execution_order(

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
@@ -17,15 +17,18 @@ from layoutsim.ir.opcode import Opcode
 _OPEN, _DONE = 1, 2
 
 
-def post_order(computation: Computation) -> list[Instruction]:
+def post_order(computation: Computation, seeds: Iterable[Instruction] | None = None) -> list[Instruction]:
     """Iterative DFS from every instruction without users, in list order.
 
     Of a node's children the control predecessors come first, the last one first of all, then the operands in order. Dead
     instructions are included.
+
+    Args:
+        seeds: all instructions without users, where another order of them is wanted.
     """
     out: list[Instruction] = []
     state: dict[Instruction, int] = {}
-    for seed in computation.instructions:
+    for seed in computation.instructions if seeds is None else seeds:
         if not seed.user_count and seed not in state:
             _post_order_from(seed, state, out)
     return out

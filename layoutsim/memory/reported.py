@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from layoutsim.analysis.liveness import LiveRanges
 from layoutsim.analysis.values import Value
-from layoutsim.ir.shape import TupleShape, shape_text, subshape, without_layout
+from layoutsim.ir.shape import TupleShape, byte_size, shape_text, subshape, without_layout
 from layoutsim.memory.buffers import Allocation, AssignedValue, BufferAssignment
-from layoutsim.memory.profile import size_in_bytes
 from layoutsim.memory.report_format import AssignmentReport, ReportedAllocation, ReportedParameter, ReportedValue
 from layoutsim.memory.report_format_live_range import LiveBuffer, LiveRange, LiveRangeReport, sorted_peak
 from layoutsim.memory.report_format_values import ValueName
@@ -75,7 +74,7 @@ def live_range_report(ranges: LiveRanges) -> LiveRangeReport:
         instructions=tuple(instruction.name for instruction in ranges.schedule.instructions),
         ranges=tuple(LiveRange(v.instruction.name, v.index, r.start, r.end) for v, r in ranges.ranges.items()),
         peak_time=peak_time,
-        peak=sorted_peak([LiveBuffer(v.instruction.name, v.index, size_in_bytes(v.shape)) for v in alive]),
+        peak=sorted_peak([LiveBuffer(v.instruction.name, v.index, byte_size(v.shape)) for v in alive]),
     )
 
 
@@ -86,7 +85,7 @@ def peak_moment(ranges: LiveRanges) -> int:
     """
     changes: list[tuple[int, bool, int]] = []
     for value, live in ranges.ranges.items():
-        size = size_in_bytes(value.instruction.shape)
+        size = byte_size(value.instruction.shape)
         changes += [(live.start, False, size), (live.end + 1, True, -size)]
     bytes_, peak, time = 0, 0, 0
     for at, _, change in sorted(changes, key=lambda c: c[:2]):
