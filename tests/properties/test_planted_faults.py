@@ -4,6 +4,7 @@ import pytest
 
 from layoutsim.passes import Pass
 from layoutsim.passes.registry import parse_pipeline
+from layoutsim.testing import Limits
 from layoutsim.testing.check import ACROSS_PROCESSES, RUNS, CheckFailedError, check_heap, check_pass
 from layoutsim.text import ParseOptions, parse_module
 from tests.properties import faults
@@ -35,10 +36,16 @@ def _then_schedule(subject: Pass, claim: str) -> object:
     return parse_pipeline("schedule").__class__((subject, *parse_pipeline("schedule").passes))
 
 
+def _limits(subject: Pass) -> Limits:
+    """Everything, or where that would take long, what the fault needs."""
+    only = {"merge-transposes": {"transpose"}, "next-device": {"collective_permute", "unary"}}
+    return Limits(devices=4, executable=True, only=frozenset(only.get(subject.name, ())))
+
+
 @pytest.mark.parametrize(("subject", "claim", "after", "says", "at_most"), FAULTS, ids=lambda v: getattr(v, "name", None))
 def test_fault_is_caught_and_made_small(subject: Pass, claim: str, after: str, says: str, at_most: int) -> None:
     with pytest.raises(CheckFailedError) as caught:
-        check_pass(_then_schedule(subject, claim), after=after, examples=400, claims=[claim])
+        check_pass(_then_schedule(subject, claim), after=after, examples=400, claims=[claim], limits=_limits(subject))
 
     failure = caught.value.report.failure
     assert failure.claim == claim
