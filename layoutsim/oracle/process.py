@@ -53,6 +53,7 @@ class Answer:
         note: the compiler's own words when it refused. After single passes, code generation nearly always refuses; that
             is no failure of what came before.
         aborted: the compiler died or did not end in time; ``note`` is what it printed.
+        timed_out: it did not end in time.
     """
 
     release: str
@@ -65,6 +66,7 @@ class Answer:
     sizes: Mapping[str, int] = field(factory=dict[str, int])
     note: str = ""
     aborted: bool = False
+    timed_out: bool = False
 
 
 class Oracle:
@@ -104,6 +106,11 @@ class Oracle:
         self._environment = _environment(backend, passes, devices, self._dumps)
         self._process: subprocess.Popen[str] | None = None
 
+    def start(self) -> str:
+        """Start the compiler if it does not run yet; returns its release, such as ``0.10.2``."""
+        self._running()
+        return self.release
+
     def ask(self, module: Module | str) -> Answer:
         """Compile one module."""
         text = module if isinstance(module, str) else module.to_text()
@@ -119,7 +126,7 @@ class Oracle:
         if reply is None:
             self.close_process()
         note = self._errors.read_bytes()[printed:].decode(errors="replace")[-4000:]
-        return Answer(self.release, note=note, aborted=True, **self._dumped())
+        return Answer(self.release, note=note, aborted=True, timed_out=reply is None, **self._dumped())
 
     def _dumped(self) -> dict[str, Any]:
         return {**read_dumps(self._dumps)}

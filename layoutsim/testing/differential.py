@@ -3,7 +3,8 @@
     python -m layoutsim.testing.differential --backend gpu --count 1000 [--first SEED] [--out DIR]
 
 Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`). The real compiler runs layout assignment alone
-(:mod:`layoutsim.oracle`); our pass runs on the module that the compiler says it saw; every layout, copy and root must agree.
+(:mod:`layoutsim.oracle`); our pass, with the rules of that release, runs on the module that the compiler says it saw; every
+layout, copy and root must agree.
 Of each module that differs, a reduced one goes to ``DIR`` as ``BACKEND-SEED.hlo`` (before) and ``BACKEND-SEED.after.hlo``
 (the compiler's answer), which is how fixtures come to be.
 """
@@ -24,8 +25,9 @@ from attrs import define, evolve, field, frozen
 from layoutsim.errors import LayoutsimError
 from layoutsim.ir import Module
 from layoutsim.oracle import Answer, Backend, Oracle
-from layoutsim.passes.layout_assignment import BackendName, LayoutAssignment
+from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.conformance import check_against
+from layoutsim.passes.presets import preset
 from layoutsim.testing.modules import in_post_order, random_module
 from layoutsim.testing.reduce import reduce_module
 from layoutsim.testing.scope import Limits
@@ -45,6 +47,7 @@ class Verdict(StrEnum):
     AGREES_AS_PRINTED = "agrees once stored as printed"
     BOTH_REFUSE = "both refuse"
     NOT_ASKED = "compiler refuses the module before layout assignment"
+    COMPILER_DOES_NOT_END = "the compiler does not end"
     ONLY_WE_REFUSE = "only we refuse"
     WE_CRASH = "we crash"
     ONLY_COMPILER_REFUSES = "only the compiler refuses"
@@ -85,8 +88,10 @@ def compare_with_answer(answer: Answer, backend: Backend) -> Comparison:
     """Our layout assignment against an answer of the compiler."""
     if answer.before_layout is None:
         return Comparison(Verdict.NOT_ASKED, (answer.note[:300],))
-    layout_pass = LayoutAssignment(backend=BackendName(backend))
+    layout_pass = _rules_of(answer.release, backend)
     before = parse_module(answer.before_layout, options=_AS_DUMPED)
+    if answer.after_layout is None and answer.timed_out:
+        return Comparison(Verdict.COMPILER_DOES_NOT_END)
     if answer.after_layout is None:
         return _compare_refusals(before, layout_pass, answer)
     after = parse_module(answer.after_layout, options=_AS_DUMPED)
@@ -101,8 +106,14 @@ def compare_with_answer(answer: Answer, backend: Backend) -> Comparison:
     return Comparison(Verdict.AGREES)
 
 
+def _rules_of(release: str, backend: Backend) -> LayoutAssignment:
+    """Layout assignment as that release of jax has it."""
+    pipeline = preset(f"xla-{backend}-{release}")
+    return next(p for p in pipeline.passes if isinstance(p, LayoutAssignment))
+
+
 def _compare_refusals(before: Module, layout_pass: LayoutAssignment, answer: Answer) -> Comparison:
-    theirs = answer.note[:300] or "did not end"
+    theirs = answer.note[:300] or "no message"
     try:
         layout_pass.run(before)
     except LayoutsimError as error:
@@ -135,7 +146,7 @@ def run_differential(
     report: Callable[[int, Comparison], None] = lambda seed, comparison: None,
 ) -> Run:
     """Compare the modules of these seeds; ``report`` hears of each failure when it is found."""
-    limits = limits or Limits(devices=oracle.devices, backend=oracle.backend)
+    limits = limits or Limits(devices=oracle.devices, backend=oracle.backend, release=oracle.start())
     run, start = Run(), time.monotonic()
     for seed in seeds:
         comparison, _ = compare_with_compiler(random_module(seed, limits), oracle)
@@ -168,11 +179,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--reduce", type=int, default=10, help="reduce at most so many")
     options = parser.parse_args(arguments)
     backend = cast("Backend", options.backend)
-    limits = Limits(devices=DEVICES, backend=backend, steps=options.steps)
     seeds = range(options.first, options.first + options.count)
     with Oracle(backend, devices=DEVICES, timeout=SECONDS_A_MODULE) as oracle:
+        limits = Limits(devices=DEVICES, backend=backend, release=oracle.start(), steps=options.steps)
         run = run_differential(seeds, oracle, limits=limits, report=_print_failure)
-        print(f"{backend}: seeds {seeds.start}..{seeds.stop - 1}, {run}")
+        print(f"{backend} {oracle.release}: seeds {seeds.start}..{seeds.stop - 1}, {run}")
         for seed, comparison in list(run.failures.items())[: options.reduce if options.out else 0]:
             reduced, answer = reduce_failure(random_module(seed, limits), oracle, comparison.verdict)
             _save(options.out, f"{backend}-{seed}", reduced, answer, backend)

@@ -46,6 +46,7 @@ class Limits:
         depth: of nested control flow.
         devices: collectives span so many; without any for 1.
         backend: leaves out what that backend's compiler does not take.
+        release: of the compiler; older ones do not end on conditionals with a shared branch, and name some calls differently.
         executable: only what the interpreter runs and every pass keeps valid: no transfers to the host, no dynamic sizes, no
             scans, no asynchronous collectives and calls, which XLA makes after layout assignment.
         only: names of the steps to grow by (``all_gather``, ``reshape``, ``loop``, ...); all if empty.
@@ -55,8 +56,14 @@ class Limits:
     depth: int = 2
     devices: int = 1
     backend: str = "gpu"
+    release: str = "0.10.2"
     executable: bool = False
     only: frozenset[str] = frozenset()
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the compiler is one of 0.6."""
+        return self.release.startswith("0.6.")
 
 
 DEFAULT_LIMITS = Limits()

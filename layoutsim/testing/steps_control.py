@@ -103,7 +103,7 @@ def branches(grow: Grow) -> Step:
         first = _packed(scope, [scope.any_array() for _ in range(scope.chooser.integer(1, 2))])
         operands, made = [first], [_grown(scope, "branch", first.shape, grow, None)]
         for _ in range(2 if by_index else 1):
-            if chance(scope.chooser, 15):
+            if chance(scope.chooser, 15) and not scope.world.limits.is_old:
                 operands.append(first)
                 made.append(made[0])
                 continue

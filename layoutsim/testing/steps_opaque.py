@@ -166,6 +166,7 @@ def library_sort(scope: Scope) -> None:
     keys = scope.any_array(lambda s: s.rank > 0 and s.element_type is F32)
     values = scope.array_of(ElementType.S32, array_of(keys).dimensions)
     shape = tuple_shape((array_of(keys), array_of(values)))
-    payload = CustomCallPayload("xla.gpu.ext.cub_sort_unassigned_scratch_size")
+    is_old = scope.world.limits.is_old
+    payload = CustomCallPayload("__cub$DeviceRadixSort" if is_old else "xla.gpu.ext.cub_sort_unassigned_scratch_size")
     both = scope.builder.apply(Opcode.CUSTOM_CALL, keys, values, payload=payload, shape=shape)
     _keep_results(scope, both, 2)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,12 +28,18 @@ from wire import (
 
 def preload() -> None:
     """Import what the compilers need, so that forks have it already; starts no threads."""
-    import jax
-    import jax._src.compiler
-    import jax._src.interpreters.mlir
-    from jaxlib import _hlo
+    for name in ("jax._src.compiler", "jax._src.interpreters.mlir"):
+        importlib.import_module(name)
+    _hlo()
 
-    del jax, _hlo
+
+def _hlo() -> Any:
+    """The part of jaxlib that reads HLO; before 0.8 it was no module of its own."""
+    try:
+        from jaxlib import _hlo as hlo
+    except ImportError:
+        from jaxlib import _jax as hlo
+    return hlo
 
 
 def release() -> str:
@@ -63,8 +70,7 @@ class GpuCompiler:
         self._device_count = device_count
 
     def compile(self, text: str) -> dict[str, int]:
-        from jaxlib import _hlo as hlo
-
+        hlo = _hlo()
         text = as_replicas(text) if self._device_count > 1 else text
         proto: bytes = hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
         options = _options(self._device_count)
@@ -88,12 +94,11 @@ class CpuCompiler:
 
     def compile(self, text: str) -> dict[str, int]:
         from jax._src.interpreters.mlir import make_ir_context
-        from jaxlib import _hlo as hlo
         from jaxlib._jax import mlir
         from jaxlib.mlir import ir
 
         text = as_replicas(text) if len(self._devices) > 1 else text
-        program = mlir.hlo_to_stablehlo(hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
+        program = mlir.hlo_to_stablehlo(_hlo().hlo_module_from_text(text).as_serialized_hlo_module_proto())
         if orders := entry_orders(text):
             with make_ir_context():
                 module = ir.Module.parse(program)
@@ -125,8 +130,7 @@ def _options(device_count: int) -> Any:
 
 def _laid_out(shape: Any, orders: Iterator[Order]) -> Any:
     """``shape`` with the next orders on its array leaves."""
-    from jaxlib import _hlo as hlo
-
+    hlo = _hlo()
     if shape.is_tuple():
         return hlo.Shape.tuple_shape([_laid_out(part, orders) for part in shape.tuple_shapes()])
     if not shape.is_array():

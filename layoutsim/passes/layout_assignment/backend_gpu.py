@@ -66,7 +66,8 @@ ROW_REDUCTION_THRESHOLD = 32
 
 HOST_THREAD = "host"
 TOPK_TARGET = "__gpu$TopK"
-_CUB_SORT = "xla.gpu.ext.cub_sort_unassigned_scratch_size"
+_CUB_SORTS = frozenset({"xla.gpu.ext.cub_sort_unassigned_scratch_size", "__cub$DeviceRadixSort"})
+"""CUB's radix sort by its name of today, and by that of the 0.6 releases."""
 _PLACEMENT = frozenset({"MoveToHost", "MoveToDevice"})
 _GEMM_PREFIX = "__cublas$lt$"
 
@@ -190,7 +191,7 @@ def _custom_call_rule(convolution: DemandRule) -> DemandRule:
             return convolution(call, view)
         if target.startswith(_GEMM_PREFIX):
             raise LayoutError(f"{call.name}: {target} before layout assignment; products are rewritten to calls after it")
-        if target == _CUB_SORT:
+        if target in _CUB_SORTS:
             return _sort(call, view)
         if target == TOPK_TARGET:
             return _topk(call)
