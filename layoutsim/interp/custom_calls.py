@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutsim.errors import UnsupportedError
+from layoutsim.interp.cudnn import CUDNN_CALLS
 from layoutsim.interp.kernels_elementwise import total_order
 from layoutsim.interp.options import CustomCallHandler, Options, UnknownCustomCall
 from layoutsim.interp.values import Value, as_array, fail, fits, zeros
@@ -68,4 +69,9 @@ def _top_k(instruction: Instruction, operands: tuple[Value, ...]) -> Value:
     return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
 
 
-_COMPUTED: dict[str, CustomCallHandler] = {"TopK": _top_k}
+def _allocate_buffer(instruction: Instruction, _operands: tuple[Value, ...]) -> Value:
+    """Memory whose content nobody may rely on."""
+    return zeros(instruction.shape)
+
+
+_COMPUTED: dict[str, CustomCallHandler] = {"TopK": _top_k, "AllocateBuffer": _allocate_buffer, **CUDNN_CALLS}

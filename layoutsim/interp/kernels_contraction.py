@@ -17,7 +17,7 @@ from layoutsim.interp.values import Array, Value, fail
 from layoutsim.interp.windows import grid, output_size, positions, under
 from layoutsim.ir import ElementType
 from layoutsim.ir.float_format import numpy_dtype
-from layoutsim.ir.payloads import ConvolutionPayload, DotPayload, RaggedDotPayload
+from layoutsim.ir.payloads import ConvolutionPayload, DotPayload, RaggedDotPayload, Window
 
 Ints = tuple[int, ...]
 
@@ -40,8 +40,9 @@ def dot_general(left: Array, right: Array, payload: DotPayload) -> Array:
     batch = [left.shape[d] for d in payload.lhs_batch_dims]
     rows, columns = [left.shape[d] for d in left_free], [right.shape[d] for d in right_free]
     inner = math.prod(left.shape[d] for d in payload.lhs_contracting_dims)
-    a = a.reshape(*batch, math.prod(rows), inner)
-    b = b.reshape(*batch, inner, math.prod(columns))
+    # Contiguous, because OpenBLAS gives small transposed products to all cores and then waits for them.
+    a = np.ascontiguousarray(a).reshape(*batch, math.prod(rows), inner)
+    b = np.ascontiguousarray(b).reshape(*batch, inner, math.prod(columns))
     with np.errstate(all="ignore"):
         return np.matmul(a, b).reshape((*batch, *rows, *columns))
 
@@ -155,19 +156,18 @@ def _feature_groups(inputs: Array, weights: Array, payload: ConvolutionPayload) 
     """Output features of group g read the input features of group g."""
     count = payload.feature_group_count
     parts = zip(np.split(inputs, count, axis=-1), np.split(weights, count, axis=-1), strict=True)
-    return np.concatenate([_convolve(x, w, payload) for x, w in parts], axis=-1)
+    return np.concatenate([convolve(x, w, payload.window) for x, w in parts], axis=-1)
 
 
 def _batch_groups(inputs: Array, weights: Array, payload: ConvolutionPayload) -> Array:
     """Output features of group g read the batches of block g."""
     count = payload.batch_group_count
     parts = zip(np.split(inputs, count, axis=0), np.split(weights, count, axis=-1), strict=True)
-    return np.concatenate([_convolve(x, w, payload) for x, w in parts], axis=-1)
+    return np.concatenate([convolve(x, w, payload.window) for x, w in parts], axis=-1)
 
 
-def _convolve(inputs: Array, weights: Array, payload: ConvolutionPayload) -> Array:
-    """``[batch, spatial..., in]`` with ``[spatial..., in, out]`` to ``[batch, spatial..., out]``."""
-    window = payload.window
+def convolve(inputs: Array, weights: Array, window: Window) -> Array:
+    """``[batch, spatial..., in]`` with ``[spatial..., in, out]`` to ``[batch, spatial..., out]``, without groups."""
     sizes = inputs.shape[1:-1]
     places = [output_size(size, of) for size, of in zip(sizes, window.dimensions, strict=True)]
     result = np.zeros((inputs.shape[0], *places, weights.shape[-1]), inputs.dtype)

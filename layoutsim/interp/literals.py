@@ -31,15 +31,19 @@ def literal_value(literal: Literal, elided: Elided, name: str) -> Value:
     return literal.array()
 
 
-def seeded_value(shape: Shape, name: str) -> Value:
-    """Small values that depend on ``name`` only: integers from 0 to 7, floats from -1 to 1 in steps of 1/8, mixed flags."""
+def seeded_value(shape: Shape, name: str, scale: float = 1.0) -> Value:
+    """Small values that depend on ``name`` only: integers from 0 to 7, floats from -1 to 1 in steps of 1/8, mixed flags.
+
+    Args:
+        scale: multiplies floats; deep networks overflow on weights around 1.
+    """
     if isinstance(shape, TupleShape):
-        return tuple(seeded_value(part, f"{name}.{i}") for i, part in enumerate(shape.elements))
+        return tuple(seeded_value(part, f"{name}.{i}", scale) for i, part in enumerate(shape.elements))
     if not isinstance(shape, ArrayShape):
         return zeros(shape)
     random = np.random.default_rng(zlib.crc32(name.encode()))
     if shape.element_type.is_integral or shape.element_type.is_pred:
         small = random.integers(0, 2 if shape.element_type.is_pred or shape.element_type.bits < 4 else 8, shape.dimensions)
         return np.asarray(convert(np.asarray(small), shape.element_type))
-    eighths = np.asarray(random.integers(-8, 9, shape.dimensions) / 8)
+    eighths = np.asarray(random.integers(-8, 9, shape.dimensions) / 8 * scale)
     return np.asarray(convert(eighths, shape.element_type))

@@ -1,4 +1,7 @@
-"""Whole recorded programs, before layout assignment, against what their compiled form computed on a CPU (``fixtures/xla``)."""
+"""Whole recorded programs, at every stage on CPU and GPU, against what they computed on a CPU (``fixtures/xla``).
+
+The GPU's modules are of the same programs: fusions, cuDNN calls, asynchronous copies and all.
+"""
 
 from pathlib import Path
 
@@ -18,10 +21,11 @@ def flat(value: Value) -> list[Value]:
     return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else [value]
 
 
-@pytest.mark.parametrize("stage", ["before_layout", "after_layout"])
+@pytest.mark.parametrize("stage", ["before_layout", "after_layout", "final"])
+@pytest.mark.parametrize("kind", ["cpu-0.10.2", "gpu-0.10.2", "gpu-0.10.2-bare"])
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda p: p.parent.parent.name)
-def test_results_are_the_compiled_programs(recorded: Path, stage: str) -> None:
-    module = load(next(recorded.parent.glob(f"{stage}.hlo*")))
+def test_results_are_the_compiled_programs(recorded: Path, kind: str, stage: str) -> None:
+    module = load(next((recorded.parents[1] / kind).glob(f"{stage}.hlo*")))
     with np.load(recorded) as arrays:
         values = {name: arrays[name] for name in arrays.files}
     parameters = module.entry.parameters
