@@ -80,6 +80,7 @@ _RARE: list[tuple[int, Step]] = [
     (1, collective.replica_number),
     (2, control.make_tuple),
     (2, control.get_element),
+    (1, control.tuple_parameter),
     (2, control.barrier),
     (1, control.tokens),
     (2, opaque.free_call),

@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from layoutsim.ir import ArrayShape, Computation, ElementType, Instruction, Opcode, Shape, TupleShape, array_shape
+from layoutsim.ir import (
+    ArrayShape,
+    Computation,
+    ElementType,
+    Instruction,
+    Opcode,
+    Shape,
+    TupleShape,
+    array_shape,
+    tuple_shape,
+)
 from layoutsim.ir.payloads import FusionPayload
 from layoutsim.testing.chooser import chance
 from layoutsim.testing.scope import PRED, S32, Scope, Step
@@ -18,6 +28,19 @@ Grow = Callable[[Scope, int], None]
 def make_tuple(scope: Scope) -> None:
     """A tuple of a few values, tuples among them where the backend keeps those."""
     scope.keep(scope.builder.tuple(*_some_values(scope)))
+
+
+def tuple_parameter(scope: Scope) -> None:
+    """A parameter of the entry that is a tuple, sometimes with a tuple in it (GPU; StableHLO flattens those)."""
+    if not scope.is_entry or scope.world.limits.backend != "gpu":
+        return
+    parts: list[Shape] = [scope.random_shape() for _ in range(scope.chooser.integer(1, 3))]
+    if chance(scope.chooser, 25):
+        parts.append(tuple_shape((scope.random_shape(), scope.random_shape())))
+    packed = scope.keep(scope.builder.parameter(tuple_shape(tuple(parts))))
+    for i in range(len(parts)):
+        if chance(scope.chooser, 80):
+            scope.keep(scope.builder.element(packed, i))
 
 
 def get_element(scope: Scope) -> None:
@@ -58,11 +81,19 @@ def loop(grow: Grow) -> Step:
         condition = _loop_condition(scope, initial.shape)
         result = scope.builder.while_loop(condition, body, initial)
         assert isinstance(result.shape, TupleShape)
+        if chance(scope.chooser, 10):
+            again = scope.builder.tuple(counter, *[_replacement(scope, v) for v in initial.operands[1:]])
+            result = scope.builder.while_loop(condition, body, again)
         for i in range(1, len(result.shape.elements)):
             if chance(scope.chooser, 80):
                 scope.keep(scope.builder.element(result, i))
 
     return step
+
+
+def _replacement(scope: Scope, value: Instruction) -> Instruction:
+    """Another value of the same shape for a second loop with the same body."""
+    return scope.like(value) if isinstance(value.shape, ArrayShape) else value
 
 
 def _loop_body(scope: Scope, state: Shape, grow: Grow) -> Computation:
@@ -182,7 +213,7 @@ def fusion(grow: Grow) -> Step:
 
 def tokens(scope: Scope) -> None:
     """Data from an infeed, in a layout of its own."""
-    from layoutsim.ir import TOKEN, tuple_shape
+    from layoutsim.ir import TOKEN
     from layoutsim.ir.payloads import InfeedPayload
     from layoutsim.testing.chooser import permutation
 
