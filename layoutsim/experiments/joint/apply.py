@@ -97,6 +97,9 @@ def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:
         value.parent.root = new
     else:
         user.replace_operand(slot, new)
+    if value.opcode is Opcode.TUPLE and not value.users and not value.is_root:
+        assert value.parent is not None, value
+        value.parent.erase(value)
 
 
 def _differs(shape: Shape, wanted: Layout) -> bool:
@@ -112,12 +115,20 @@ def _converted(value: Instruction, wanted: Shape, index: ShapeIndex) -> Instruct
     if isinstance(value.shape, TupleShape):
         elements: list[Instruction] = []
         for number, element in enumerate(value.shape.elements):
-            part = computation.add(
-                Opcode.GET_TUPLE_ELEMENT, element, [value], payload=TupleIndexPayload(number), attributes=NO_ATTRIBUTES
-            )
+            part = _element(value, number, element)
             elements.append(_converted(part, subshape(wanted, (number,)), (*index, number)))
         return computation.add(Opcode.TUPLE, wanted, elements, attributes=copied_attributes(value, ()))
     assert isinstance(value.shape, ArrayShape) and isinstance(wanted, ArrayShape), value
     moves = not equal_without_ones(wanted.dimensions, value.shape.minor_to_major, wanted.minor_to_major)
     opcode = Opcode.COPY if moves and wanted.element_count else Opcode.BITCAST
     return computation.add(opcode, wanted, [value], attributes=copied_attributes(value, ()))
+
+
+def _element(value: Instruction, number: int, shape: Shape) -> Instruction:
+    """Element ``number``; of a tuple its operand, so that what it is (a loop's first count) stays in sight."""
+    if value.opcode is Opcode.TUPLE:
+        return value.operand(number)
+    computation = value.parent
+    assert computation is not None, value
+    payload = TupleIndexPayload(number)
+    return computation.add(Opcode.GET_TUPLE_ELEMENT, shape, [value], payload=payload, attributes=NO_ATTRIBUTES)

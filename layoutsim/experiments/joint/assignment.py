@@ -21,8 +21,8 @@ from layoutsim.errors import InputError, LayoutError, PassError
 from layoutsim.experiments.joint.apply import apply_assignment
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut
 from layoutsim.experiments.joint.exact import parts_of, solve_exactly
-from layoutsim.experiments.joint.measure import Moved, computations_of_unknown_runs, measure
-from layoutsim.experiments.joint.model import Model
+from layoutsim.experiments.joint.measure import Moved, computations_of_unknown_runs, measure, runs_of
+from layoutsim.experiments.joint.model import DemandReading, Model
 from layoutsim.experiments.joint.problem import Assignment, close_modes, offer_every_order
 from layoutsim.experiments.joint.search import search
 from layoutsim.garbage import no_collection
@@ -146,6 +146,7 @@ def assign_jointly(
     preset: str = DEFAULT_PRESET,
     *,
     time_limit: float = DEFAULT_TIME_LIMIT,
+    reading: DemandReading = DemandReading.STATED,
     every_order: bool = True,
     exact: bool = True,
 ) -> JointResult:
@@ -155,6 +156,7 @@ def assign_jointly(
         module: as it enters layout assignment.
         preset: whose rules hold, as ``simulate`` takes it.
         time_limit: seconds, half of it for the local search at most.
+        reading: of the backend's demands on collectives and products.
         every_order: offer each array all orders of up to four dimensions, not only those that XLA's rules and their variants
             lead to; the proof then holds for all layouts.
         exact: also solve the mixed-integer programme, which proves a bound.
@@ -169,9 +171,9 @@ def assign_jointly(
     base = clone_module(module)
     pipeline = resolve_preset(preset)
     layouts = _prepare(base, pipeline)
+    runs, unknown_runs = runs_of(base), computations_of_unknown_runs(base)
     answer = _answer(base, layouts)
-    xla = measure(answer.module)
-    model = Model(Arrays(base), layouts.rules(), answer)
+    model = Model(Arrays(base), layouts.rules(), answer, runs, reading)
     solution = _solve(model, _variants(base, pipeline), time_limit, exact=exact, every_order=every_order)
     chosen = solution.chosen
     changes = _changes(model, chosen)
@@ -179,14 +181,14 @@ def assign_jointly(
     return JointResult(
         base,
         answer.module,
-        xla,
-        measure(base),
+        measure(answer.module, runs),
+        measure(base, runs),
         solution.bound,
         solution.is_optimal,
         solution.covers_all_orders,
         changes,
         model.pinned_opcodes,
-        computations_of_unknown_runs(base),
+        unknown_runs,
     )
 
 

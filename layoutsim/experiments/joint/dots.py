@@ -26,8 +26,8 @@ def dot_result_fit(dot: Instruction) -> Follow:
     return lambda order: _as_matrix(order, groups, dimensions)
 
 
-def dot_operand_fit(dot: Instruction, demand: OperandDemand) -> tuple[Follow, Order]:
-    """Orders in which the product takes an operand, and the one that XLA asks for."""
+def dot_operand_fit(dot: Instruction, demand: OperandDemand, *, any_matrix: bool) -> tuple[Follow, Order]:
+    """Orders in which the product takes an operand, and the one that XLA asks for (the only one unless ``any_matrix``)."""
     wanted = array_of(demand.shape)
     dimensions, order = sized_dimensions(wanted), wanted.minor_to_major
     key = restrict(order, dimensions)
@@ -35,7 +35,8 @@ def dot_operand_fit(dot: Instruction, demand: OperandDemand) -> tuple[Follow, Or
     groups = (side.batch, side.contracting, side.free)
 
     def adapted(offered: Order) -> Order | None:
-        matrix = _as_matrix(offered, groups, dimensions) if demand.rule is MATRIX_OPERAND else None
+        is_free = any_matrix and demand.rule is MATRIX_OPERAND
+        matrix = _as_matrix(offered, groups, dimensions) if is_free else None
         # Where XLA makes an order to fit, that is taken even if it is no matrix by the letter.
         return order if matrix is None and restrict(offered, dimensions) == key else matrix
 

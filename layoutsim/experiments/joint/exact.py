@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol
 
 import numpy as np
 from attrs import define, field, frozen
@@ -193,35 +195,45 @@ class _Programme:
             self._row([*entries, *asked.get(key, ()), (moved, -1.0)], -np.inf, 0.0)
 
     def solve(self, time_limit: float) -> _Found:
-        try:
-            from scipy.optimize import Bounds, LinearConstraint, milp
-            from scipy.sparse import csr_array
-        except ImportError as error:
-            raise InputError("joint layout assignment needs scipy: pip install 'layoutsim[solve]'") from error
-        size = (len(self.lower), len(self.costs))
-        matrix = csr_array((self.values, (self.rows, self.columns)), shape=size)
-        integrality = np.zeros(len(self.costs))
-        integrality[: self.integers] = 1
-        result = milp(
-            np.asarray(self.costs),
-            integrality=integrality,
-            bounds=Bounds(0.0, 1.0),
-            constraints=LinearConstraint(matrix, np.asarray(self.lower), np.asarray(self.upper)),
-            options={"time_limit": time_limit, "mip_rel_gap": 0.0},
-        )
+        result = _run_milp(self, time_limit)
         modes = None if result.x is None else self._modes(result.x)
         dual = result.mip_dual_bound
-        known = dual is not None and math.isfinite(dual)
         # Rounded down by the solver's tolerance, so that the bound stays one.
-        bound = max(0, math.floor(dual * _UNIT * (1 - 1e-9) - 1e-3)) if known else 0
+        is_known = dual is not None and math.isfinite(dual)
+        bound = max(0, math.floor(dual * _UNIT * (1 - 1e-9) - 1e-3)) if dual is not None and is_known else 0
         return _Found(modes, bound, result.status == 0)
 
     def _modes(self, values: Sequence[float]) -> tuple[int, ...]:
         chosen: list[int] = []
         for variable in self.part.variables:
             start = self.first[variable.number]
-            chosen.append(int(np.argmax(values[start : start + len(variable.modes)])))
+            ours = values[start : start + len(variable.modes)]
+            chosen.append(max(range(len(ours)), key=lambda mode, ours=ours: (ours[mode], -mode)))
         return tuple(chosen)
+
+
+class _MilpResult(Protocol):
+    """What scipy returns; status 0 is a proven optimum."""
+
+    x: Sequence[float] | None
+    status: int
+    mip_dual_bound: float | None
+
+
+def _run_milp(programme: _Programme, time_limit: float) -> _MilpResult:
+    try:
+        optimize, sparse = import_module("scipy.optimize"), import_module("scipy.sparse")
+    except ImportError as error:
+        raise InputError("joint layout assignment needs scipy: pip install 'layoutsim[solve]'") from error
+    rows, columns = len(programme.lower), len(programme.costs)
+    matrix = sparse.csr_array((programme.values, (programme.rows, programme.columns)), shape=(rows, columns))
+    return optimize.milp(
+        np.asarray(programme.costs),
+        integrality=np.arange(columns) < programme.integers,
+        bounds=optimize.Bounds(0.0, 1.0),
+        constraints=optimize.LinearConstraint(matrix, np.asarray(programme.lower), np.asarray(programme.upper)),
+        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+    )
 
 
 def _solve(part: Part, time_limit: float) -> _Found:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
@@ -42,12 +42,17 @@ class Moved:
         return self.copied + self.transposed
 
 
-def measure(module: Module) -> Moved:
-    """What ``module``, whose layouts are assigned, moves."""
-    runs = runs_of(module)
+def measure(module: Module, runs: Mapping[str, int]) -> Moved:
+    """What ``module``, whose layouts are assigned, moves.
+
+    Args:
+        module: may hold copies that hide trip counts.
+        runs: of each computation by name, counted before copies were inserted (:func:`runs_of`).
+    """
     once = copied = transposed = 0
-    for computation, times in runs.items():
-        for instruction in moving(computation):
+    for computation in module.computations:
+        times = runs.get(computation.name, 0)
+        for instruction in moving(computation) if times else ():
             size = byte_size(instruction.shape)
             if instruction.opcode is Opcode.COPY:
                 once += size
@@ -57,10 +62,10 @@ def measure(module: Module) -> Moved:
     return Moved(once, copied, transposed)
 
 
-def runs_of(module: Module) -> dict[Computation, int]:
-    """Runs of each reachable computation outside fusions; those in loops of unknown trip count count once."""
+def runs_of(module: Module) -> dict[str, int]:
+    """Runs of each reachable computation outside fusions, by name; those in loops of unknown trip count count once."""
     bodies = fusion_bodies(module)
-    return {c: 1 if n is None else n for c, n in execution_counts(module).items() if c not in bodies}
+    return {c.name: 1 if n is None else n for c, n in execution_counts(module).items() if c not in bodies}
 
 
 def computations_of_unknown_runs(module: Module) -> tuple[str, ...]:

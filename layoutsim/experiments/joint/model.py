@@ -3,10 +3,11 @@
 Free to choose are arrays made by instructions of these kinds; what they ask is the same as in XLA's pass:
 
 1. Instructions that keep layouts have their operands of the result's rank laid out like the result.
-2. Collectives need their dimension most major. XLA asks for one whole order in which it is; here any such order will do, and
-   dimensions of size 1 do not count.
-3. Products: operands with a demand may come in any order that is a batch of matrices, results may be written in any such order
-   (XLA picks one of them); demands for minor contracting dimensions hold as they are.
+2. Collectives need their dimension most major. XLA asks for one whole order in which it is; here any such order will do
+   (:attr:`DemandReading.NEEDED`) or that order only (``STATED``). Dimensions of size 1 do not count.
+3. Products: operands with a demand may come in any order that is a batch of matrices (``NEEDED``) or in the one that XLA asks
+   for (``STATED``). Results may be written in any order that is a batch of matrices: XLA's choice among them depends on when
+   their users are looked at. Demands for minor contracting dimensions hold as they are.
 4. Loops carry, branches and calls take and return what their computations do; a copy may stand at each of these places.
 5. A transpose or reshape costs its bytes unless it is a bitcast (see :mod:`measure`).
 6. Broadcasts, reductions and gathers read any order and write any order, as in XLA. Preferences that XLA does not force
@@ -18,7 +19,8 @@ the caller fixed or XLA chose; constrained collectives; and all-reduces that sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 
 from attrs import define, field
 
@@ -26,12 +28,11 @@ from layoutsim.analysis.points_to import LogicalBuffer
 from layoutsim.errors import UnsupportedError
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut, sized_dimensions
 from layoutsim.experiments.joint.dots import dot_operand_fit, dot_result_fit
-from layoutsim.experiments.joint.measure import runs_of
 from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable, restrict
 from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Opcode, Shape, ShapeIndex, subshape
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.ir.shape import byte_size
-from layoutsim.passes.layout_assignment import Backend, OperandDemand, ResultDemand
+from layoutsim.passes.layout_assignment import Backend, Demand, OperandDemand, ResultDemand
 from layoutsim.passes.layout_assignment.layout_math import (
     Order,
     align,
@@ -55,6 +56,16 @@ _CALLS = frozenset({Opcode.WHILE, Opcode.CONDITIONAL, Opcode.CALL})
 _MAJOR = frozenset({Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL})
 _RULED_HERE = _MAJOR | {Opcode.DOT, Opcode.TRANSPOSE}
 """Opcodes whose demands are modelled; others that demand something are pinned."""
+
+
+class DemandReading(StrEnum):
+    """How the demands of a backend are taken, dimensions of size 1 aside.
+
+    ``NEEDED``: any order that serves what the demand is made for. ``STATED``: the order that XLA writes down.
+    """
+
+    NEEDED = "needed"
+    STATED = "stated"
 
 
 class _NothingYet:
@@ -82,16 +93,19 @@ class Model:
 
     Attributes:
         answer: XLA's.
+        runs: of each computation, by name.
+        reading: of the backend's demands.
         pinned_opcodes: how many instructions of each opcode keep XLA's layouts since their rules are not modelled.
     """
 
     arrays: Arrays
     backend: Backend
     answer: LaidOut
+    runs: Mapping[str, int]
+    reading: DemandReading
     problem: Problem = field(init=False)
     pinned_opcodes: dict[str, int] = field(factory=dict[str, int], init=False)
     _variables: dict[LogicalBuffer, Variable] = field(factory=dict[LogicalBuffer, Variable], init=False)
-    _runs: dict[Computation, int] = field(init=False)
     _channel_users: dict[int, int] = field(factory=dict[int, int], init=False)
     _view: _NothingYet = field(factory=_NothingYet, init=False)
 
@@ -100,7 +114,6 @@ class Model:
             raise UnsupportedError(
                 f"joint layout assignment: the {self.backend.name} backend's demands depend on the order of propagation"
             )
-        self._runs = runs_of(self.arrays.module)
         self._count_channels()
         self.problem = Problem([], [])
         self._make_variables()
@@ -159,12 +172,21 @@ class Model:
                     variable.dimensions |= sized_dimensions(array)
         if instruction.opcode is Opcode.DOT and any(isinstance(d, ResultDemand) for d in self._demands(instruction)):
             variable.fit = dot_result_fit(instruction)
-        if instruction.opcode in _MAJOR and self.backend.rule_for(instruction.opcode) is not None:
-            variable.fit = _major_fit(variable, instruction.payload_as(CollectivePayload).dimension)
+        if instruction.opcode in _MAJOR:
+            for demand in self._demands(instruction):
+                assert isinstance(demand, ResultDemand), demand
+                variable.fit = self._collective_fit(instruction, variable, array_of(demand.shape).minor_to_major)
+
+    def _collective_fit(self, instruction: Instruction, variable: Variable, wanted: Order) -> Follow:
+        dimension = instruction.payload_as(CollectivePayload).dimension
+        assert dimension is not None, instruction
+        if self.reading is DemandReading.NEEDED:
+            return _major_fit(variable, dimension)
+        return lambda order: _fixed_fit(variable.dimensions, wanted)(order)
 
     def _is_free(self, instruction: Instruction) -> bool:
         opcode, computation = instruction.opcode, instruction.parent
-        if computation not in self.arrays.controlled or (opcode is Opcode.PARAMETER and instruction.parent.is_entry):
+        if computation not in self.arrays.controlled or (opcode is Opcode.PARAMETER and computation.is_entry):
             return False
         if opcode in _FORWARDS or opcode in _CALLS:
             return True
@@ -189,7 +211,7 @@ class Model:
     def _keeps(self, instruction: Instruction) -> bool:
         return self.backend.keeps_layout(instruction) and instruction.opcode not in _CALLS
 
-    def _demands(self, instruction: Instruction) -> list[object]:
+    def _demands(self, instruction: Instruction) -> list[Demand]:
         rule = self.backend.rule_for(instruction.opcode)
         return [] if rule is None else list(rule(instruction, self._view))
 
@@ -250,9 +272,10 @@ class Model:
         value = user if slot is None else user.operand(slot)
         array = array_of(subshape(value.shape, index))
         producer = self.variable(value, index)
-        if producer is consumer or user.parent not in self._runs:
+        if producer is consumer:
             return
-        cost = byte_size(array) * self._runs[user.parent]
+        assert user.parent is not None, user
+        cost = byte_size(array) * self.runs.get(user.parent.name, 0)
         edge = Edge(producer, consumer, sized_dimensions(array), cost, user, slot, index, preferred=preferred)
         edge.wanted, edge.offered = wanted or edge.wanted, offered or edge.offered
         edge.adapted = adapted or edge.adapted
@@ -284,7 +307,7 @@ class Model:
     def _add_dot_edges(self, dot: Instruction) -> None:
         for demand in self._demands(dot):
             if isinstance(demand, OperandDemand) and demand.mandatory:
-                adapted, order = dot_operand_fit(dot, demand)
+                adapted, order = dot_operand_fit(dot, demand, any_matrix=self.reading is DemandReading.NEEDED)
                 if len(order) > 1:
                     self._add(dot, demand.number, (), None, adapted=adapted, preferred=order)
 

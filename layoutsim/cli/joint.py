@@ -1,0 +1,48 @@
+"""``layoutsim joint``: layouts of all computations at once, beside XLA's, and a proof of how few bytes can be moved."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
+from layoutsim.cli.run import add_preset
+from layoutsim.experiments.joint import DemandReading, assign_jointly
+
+NAME = "joint"
+HELP = "the layouts that move the fewest bytes, all computations at once, and how far XLA's are from them"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_module(parser)
+    add_preset(parser)
+    parser.add_argument("--seconds", type=float, default=120.0, help="time limit (default: %(default)s)")
+    parser.add_argument(
+        "--local",
+        action="store_true",
+        help="only the local search, without the programme that proves a bound (no scipy needed)",
+    )
+    parser.add_argument(
+        "--demands",
+        type=DemandReading,
+        choices=list(DemandReading),
+        default=DemandReading.STATED,
+        help="collectives and products take the order that XLA states, or any order that serves (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the laid out module as HLO text")
+    add_json(parser)
+
+
+def main(options: argparse.Namespace) -> int:
+    module = read_module(options.file, options.stage)
+    with progress(f"laying out {module.name}"):
+        result = assign_jointly(
+            module, options.preset, time_limit=options.seconds, exact=not options.local, reading=options.demands
+        )
+    if options.output is not None:
+        options.output.write_text(result.module.to_text())
+    if options.json:
+        print_json(result.to_json())
+    else:
+        print_rows(*result.rows())
+    return 0
