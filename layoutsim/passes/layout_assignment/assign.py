@@ -64,8 +64,8 @@ def assign_layouts(
 def _assign_layouts(
     module: Module, backend: Backend, order: ComputationOrder, loop_invariants: LoopInvariants
 ) -> LayoutAssignmentResult:
-    protective = add_protective_copies(module)
-    clone_shared_branches(module)
+    protective = add_protective_copies(module, backend)
+    clone_shared_branches(module, backend)
     check_entry_layout(module)
     state = State.start(module, backend, order)
     negotiation = Negotiation.start(state) if loop_invariants is LoopInvariants.CALLER else None

@@ -132,6 +132,7 @@ def gpu_backend(
         transparent_copies=transparent_copies,
         outputs_follow_aliases=outputs_follow_aliases,
         derive_bitcast_convert=constrain_bitcast_convert,
+        main_thread_only=True,
     )
 
 

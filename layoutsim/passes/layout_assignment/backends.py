@@ -118,6 +118,7 @@ class Backend:
         pulls_reduction: a reduce that wants its operand laid out so that it reduces the most minor dimensions.
         reshape_operand: operand order that makes a reshape with this result order a bitcast.
         reshape_result: result order that makes a reshape with this operand order a bitcast.
+        main_thread_only: computations of other execution threads (the host's) keep the layouts they came with.
         outputs_follow_aliases: the output of a custom call that shares its buffer with an operand follows the operand's layout.
         derive_bitcast_convert: the operand of a bitcast-convert between ranks gets a layout from the result's.
         transparent_copies: a copy in front of a constrained custom call hands the layout on to what it copies.
@@ -134,6 +135,7 @@ class Backend:
     transparent_copies: bool = True
     outputs_follow_aliases: bool = True
     derive_bitcast_convert: bool = True
+    main_thread_only: bool = False
 
     def rule_for(self, opcode: Opcode) -> DemandRule | None:
         return self.demands.get(opcode, self.otherwise)

@@ -19,15 +19,18 @@ from layoutsim.ir import (
     without_layout,
 )
 from layoutsim.passes.flatten_calls import clone_in_module
+from layoutsim.passes.layout_assignment.backend_generic import GENERIC
+from layoutsim.passes.layout_assignment.backends import Backend
 from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
 from layoutsim.passes.layout_assignment.graph import callers_of
 from layoutsim.passes.layout_assignment.rules import is_constrained_custom_call, output_operand_numbers
+from layoutsim.passes.layout_assignment.state import runs_here
 
 
-def add_protective_copies(module: Module) -> list[Instruction]:
+def add_protective_copies(module: Module, backend: Backend = GENERIC) -> list[Instruction]:
     """Rule (1); the copies made, still without layout."""
     added: list[Instruction] = []
-    for computation in module.computations:
+    for computation in (c for c in module.computations if runs_here(c, backend)):
         wanted = [(i, number) for i in computation.instructions for number in _protected_operands(i)]
         added += [copy for i, number in wanted if (copy := _protect(computation, i, number)) is not None]
     return added
@@ -49,13 +52,13 @@ def _protect(computation: Computation, user: Instruction, number: int) -> Instru
     return copy
 
 
-def clone_shared_branches(module: Module) -> list[Computation]:
+def clone_shared_branches(module: Module, backend: Backend = GENERIC) -> list[Computation]:
     """Rule (2); the clones."""
     clones: list[Computation] = []
     requests: list[tuple[Instruction, Computation]] = []
     for computation, calling in callers_of(module).items():
         conditionals = [i for i in calling if i.opcode is Opcode.CONDITIONAL]
-        if len(calling) > 1 and conditionals:
+        if len(calling) > 1 and conditionals and runs_here(computation, backend):
             # If only conditionals call it, the last one can keep the original.
             keep = len(conditionals) == len(calling)
             requests += [(caller, computation) for caller in conditionals[: len(conditionals) - keep]]

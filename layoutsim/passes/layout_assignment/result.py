@@ -53,7 +53,6 @@ class InsertedCopy:
     slot: int | None
     demanded: Reason
     source: Reason | None
-    _layouts: tuple[Layout, Layout] | None = field(default=None, repr=False)
 
     @property
     def from_layout(self) -> Layout:

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from layoutsim.analysis.points_to import PointsTo
 from layoutsim.ir import (
+    MAIN_THREAD,
     Computation,
     ComputationLayout,
     Instruction,
@@ -81,7 +82,7 @@ class State:
         points_to = PointsTo(module)
         graph = Graph(points_to, backend.keeps_layout)
         bodies = fusion_bodies(module)
-        computations = [c for c in computations_post_order(module) if c not in bodies]
+        computations = [c for c in computations_post_order(module) if c not in bodies and runs_here(c, backend)]
         callers = callers_of(module)
         for computation in computations:
             graph.add(computation, callers[computation])
@@ -156,6 +157,11 @@ class State:
             return constraint
         # A fully automatic entry keeps the layouts that its instructions came with until round 0 has found better ones.
         return ComputationConstraint(entry, [p.shape for p in entry.parameters], entry.root.shape, DEFAULT_PRIORITY)
+
+
+def runs_here(computation: Computation, backend: Backend) -> bool:
+    """Whether ``backend`` lays out ``computation``."""
+    return computation.execution_thread == MAIN_THREAD or not backend.main_thread_only
 
 
 def any_layout_set(shape: Shape) -> bool:

@@ -617,3 +617,33 @@ ENTRY e {
 
     assert run.operands("x") == ["copy{1,2,0}(a)", "copy{1,2,0}(b)"]
     assert run.expression(run.root) == "copy{2,1,0}(x)"
+
+
+HOST = """
+HloModule m, entry_computation_layout={(f32[4,8]{1,0})->f32[8,4]{1,0}}
+on_host {
+  x = f32[4,8]{0,1} parameter(0)
+  n = f32[4,8]{0,1} negate(x)
+  ROOT t = f32[8,4]{0,1} transpose(n), dimensions={1,0}
+}, execution_thread="THREAD"
+ENTRY e {
+  p = f32[4,8] parameter(0)
+  q = f32[4,8] abs(p)
+  s = ((f32[4,8]{0,1}), f32[8,4]{0,1}, s32[]) async-start(q), async_execution_thread="THREAD", calls=on_host
+  ROOT d = f32[8,4]{0,1} async-done(s)
+}"""
+
+
+def test_a_computation_on_the_host_keeps_its_layouts_and_its_caller_follows() -> None:
+    run = Run(HOST.replace("THREAD", "host"), GPU)
+
+    assert run.layouts("x", "n", "t") == {"x": "{0,1}", "n": "{0,1}", "t": "{0,1}"}
+    assert run.layouts("s", "d") == {"s": "(({0,1}), {0,1}, {})", "d": "{0,1}"}
+    assert run.copies == ["operand 0 of %q: {1,0} to {0,1}", "root of e: {0,1} to {1,0}"]
+
+
+def test_a_computation_on_another_thread_keeps_its_layouts_and_its_caller_is_free() -> None:
+    run = Run(HOST.replace("THREAD", "other"), GPU)
+
+    assert run.layouts("x", "d") == {"x": "{0,1}", "d": "{1,0}"}
+    assert run.copies == []
