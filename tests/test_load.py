@@ -2,12 +2,15 @@
 
 import gzip
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from layoutsim.errors import InputError, ParseError
 from layoutsim.load import list_dump, load
+from layoutsim.proto import module_to_bytes
+from layoutsim.text import parse_module
 
 DUMP = "module_0004.jit_step"
 FILES = {
@@ -208,3 +211,39 @@ def test_an_entry_layout_left_out_is_automatic(tmp_path: Path) -> None:
 
     assert layout is not None
     assert [str(shape) for shape in (*layout.parameters, layout.result)] == ["f32[2,3]", "f32[2,3]{0,1}", "f32[2,3]"]
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.hlo.pb", bytes), ("a.pb.gz", gzip.compress), ("misnamed.hlo", bytes)])
+def test_binary_protos_are_read(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    pytest.importorskip("google.protobuf")
+    (tmp_path / name).write_bytes(pack(module_to_bytes(parse_module(hlo("m")))))
+
+    assert load(tmp_path / name).name == "m"
+
+
+def test_a_dump_of_protos_is_a_dump(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    for name, module in FILES.items():
+        if name.endswith(".txt") and " " not in module:
+            (tmp_path / name.replace(".txt", ".hlo.pb")).write_bytes(module_to_bytes(parse_module(hlo(module))))
+
+    assert [load(tmp_path, stage).name for stage in ("before_layout", "after_layout", "scheduled")] == [
+        "entering",
+        "leaving",
+        "final",
+    ]
+
+
+def test_text_is_preferred_to_a_proto_of_the_same_stage(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMP}.before_optimizations.hlo.pb").write_bytes(b"\x01")
+    (tmp_path / f"{DUMP}.before_optimizations.txt").write_text(hlo("text"))
+
+    assert load(tmp_path).name == "text"
+
+
+def test_a_damaged_proto_is_a_parse_error_that_names_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    (tmp_path / "a.pb").write_bytes(b"\x0a\xff\xff")
+
+    with pytest.raises(ParseError, match=r"a\.pb: not a binary HLO proto"):
+        load(tmp_path / "a.pb")

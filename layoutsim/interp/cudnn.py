@@ -102,7 +102,8 @@ def _input_gradient(dy: Array, weights: Array, sizes: Sequence[int], window: Win
         sent = np.matmul(dy, weights[_kernel_place(position, window)].T)
         sent = np.where(grid(present)[None, ..., None], sent, np.zeros((), dy.dtype))
         batch: Array = np.arange(len(dy))
-        features: Array = np.arange(weights.shape[-2])
+        count: int = weights.shape[-2]
+        features: Array = np.arange(count)
         np.add.at(result, np.ix_(batch, *indices, features), sent)
     return result
 

@@ -28,7 +28,8 @@ def round_floats(values: Array, element_type: ElementType) -> Array:
             return values.astype(numpy_dtype(element_type))
     if element_type is ElementType.BF16 and values.dtype == np.float32:
         return _round_to_bf16(values)
-    rounded = FORMATS[element_type].round(values.astype(np.float64)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        rounded = FORMATS[element_type].round(values.astype(np.float64)).astype(np.float32)
     return rounded + np.float32(0) if element_type.value.endswith("fnuz") else rounded  # these have no negative zero
 
 
