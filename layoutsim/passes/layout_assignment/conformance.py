@@ -2,10 +2,10 @@
 
 On CPU the result depends on the order in which XLA *stores* instructions, since that is the order in which the backend states
 its demands. HLO text does not hold it: it is printed operands first, while XLA appends what a pass creates at the end. So where
-the texts of a pair disagree, the stored order is taken from the pair itself: the instructions that got another layout are
-taken to be stored last, and the pass runs once more. What still differs then is a mismatch; which instructions were moved is
-part of the result. (The real CPU compiler, given the same texts with layout assignment as its only pass, answers as our first
-run does.) GPU demands follow the post-order, which text does hold; there nothing is moved.
+the texts of a pair disagree, the stored order is taken from the pair itself: the instructions that got another layout are taken
+to be stored last, and the pass runs again (a few times at most). What still differs then is a mismatch; which instructions were
+moved is part of the result. (The real CPU compiler, given these texts with layout assignment as its only pass, answers as our
+first run does.) GPU demands follow the post-order, which text does hold; there nothing is moved.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from layoutsim.passes.layout_assignment.compare import (
 )
 from layoutsim.passes.layout_assignment.layout_pass import LayoutAssignment
 
+Late = dict[str, dict[str, None]]
+"""By computation, the instructions taken to be stored last."""
+
+MAX_TRIES = 4
+
 
 def check_against(before: Module, after: Module, layout_pass: LayoutAssignment) -> LayoutComparison:
     """Run ``layout_pass`` on a copy of ``before`` and compare with ``after``.
@@ -35,28 +40,35 @@ def check_against(before: Module, after: Module, layout_pass: LayoutAssignment) 
         after: what the compiler made of it.
     """
     names = instruction_names(before)
-    ours = clone_module(before)
-    layout_pass.run(ours)
-    found = compare_layouts(names, ours, after)
+    ours, found = _run(before, after, names, {}, layout_pass)
     if found.agrees or layout_pass.rules().order is not VisitOrder.STORED:
         return found
-    return _with_stored_order(before, names, ours, after, layout_pass) or found
+    late: Late = {}
+    for _ in range(MAX_TRIES):
+        more = instructions_laid_out_differently(names, ours, after)
+        if not _add(late, more):
+            break
+        ours, again = _run(before, after, names, late, layout_pass)
+        if again.agrees:
+            return evolve(again, stored_last=tuple(f"{c}/{name}" for c, moved in late.items() for name in moved))
+    return found
 
 
-def _with_stored_order(
-    before: Module, names: Names, first: Module, after: Module, layout_pass: LayoutAssignment
-) -> LayoutComparison | None:
-    """The comparison with late instructions stored last; ``None`` if that does not bring agreement."""
-    late = instructions_laid_out_differently(names, first, after)
+def _run(
+    before: Module, after: Module, names: Names, late: Late, layout_pass: LayoutAssignment
+) -> tuple[Module, LayoutComparison]:
+    """Our result with the instructions in ``late`` stored last."""
     ours = clone_module(before)
-    _store_last(ours, late)
-    layout_pass.run(ours)
-    found = compare_layouts(names, ours, after)
-    moved = tuple(f"{computation}/{name}" for computation, late_names in late.items() for name in late_names)
-    return evolve(found, stored_last=moved) if found.agrees else None
-
-
-def _store_last(module: Module, late: Mapping[str, tuple[str, ...]]) -> None:
-    for computation in module.computations:
-        moved = frozenset(late.get(computation.name, ()))
+    for computation in ours.computations:
+        moved = late.get(computation.name, {})
         computation.reorder(sorted(computation.instructions, key=lambda instruction: instruction.name in moved))
+    layout_pass.run(ours)
+    return ours, compare_layouts(names, ours, after)
+
+
+def _add(late: Late, more: Mapping[str, tuple[str, ...]]) -> bool:
+    """Count ``more`` among the late ones; whether any of them is new."""
+    before = sum(map(len, late.values()))
+    for computation, names in more.items():
+        late.setdefault(computation, {}).update(dict.fromkeys(names))
+    return sum(map(len, late.values())) > before
