@@ -3,7 +3,7 @@
 Value ids follow an order of computations that XLA keeps while it compiles (memory spec, section 1.3). Ids break ties of the
 heap and sort printed values, so a comparison with a report begins by taking the order from it:
 
-1. Computations with reported values begin at a known id: the id of a value less its rank among the values of its computation.
+1. Computations with reported values begin at a known id: their smallest one, less the rank of their first reported value.
 2. The others (fusion bodies, mostly) fill the gaps between those, to the last id, each in front of what calls it: as many of
    them as possible in the gap right in front of their caller, the rest in earlier ones. Which of them is where cannot be told,
    and makes no difference to any reported value.
@@ -70,13 +70,15 @@ def _first_ids(
 ) -> dict[Computation, int]:
     """Rule (1)."""
     home = {value: (computation, rank) for computation, ranks in values.items() for value, rank in ranks.items()}
-    found: dict[Computation, int] = {}
+    first: dict[Computation, tuple[int, int]] = {}
     for allocation in report.allocations:
         for reported in allocation.values:
             place = home.get((reported.value.name, reported.value.index or ()))
             if place is not None and not reported.value.is_phi:
-                found.setdefault(place[0], reported.value.id - place[1])
-    return found
+                computation, rank = place
+                known = first.get(computation, (reported.value.id, rank))
+                first[computation] = (min(reported.value.id, known[0]), min(rank, known[1]))
+    return {computation: first_id - rank for computation, (first_id, rank) in first.items()}
 
 
 def _gap_sizes(known: Sequence[Computation], starts: Mapping[Computation, int], sizes: Mapping[Computation, int]) -> list[int]:
