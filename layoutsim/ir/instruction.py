@@ -169,6 +169,12 @@ class Instruction:
         if not any(operand is old for operand in self._operands):
             old._remove_user(self)
 
+    def remove_operand(self, number: int) -> None:
+        """Close slot ``number``; the slots behind it move up."""
+        old = self._operands.pop(number)
+        if not any(operand is old for operand in self._operands):
+            old._remove_user(self)
+
     def replace_all_uses_with(self, new: Instruction, *, keep: Iterable[Instruction] = ()) -> None:
         """Make every user, and the computation's root, read ``new``; users in ``keep`` and ``new`` itself go on as before."""
         spared = {new, *keep}

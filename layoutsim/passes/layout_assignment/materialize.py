@@ -28,6 +28,7 @@ from layoutsim.ir import (
 )
 from layoutsim.ir.payloads import ConstantPayload, FusionPayload, TupleIndexPayload
 from layoutsim.ir.traverse import post_order
+from layoutsim.passes.fusion_operands import merge_equal_operands
 from layoutsim.passes.layout_assignment.computation_layouts import infer_layout
 from layoutsim.passes.layout_assignment.constraints import ComputationConstraint, OperandConstraint
 from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
@@ -121,6 +122,8 @@ class Materializer:
             for slot, value in enumerate(user.operands):
                 if value is parameter:
                     user.replace_operand(slot, copy)
+            if user.opcode is Opcode.FUSION:
+                merge_equal_operands(user)
         if was_root:
             branch.root = copy
         constraint = self.state.constraint(branch)
