@@ -7,7 +7,7 @@ from pathlib import Path
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.cli.run import add_preset
-from layoutsim.experiments.joint import DemandReading, assign_jointly
+from layoutsim.experiments.joint import DemandReading, Objective, assign_jointly
 
 NAME = "joint"
 HELP = "the layouts that move the fewest bytes, all computations at once, and how far XLA's are from them"
@@ -21,6 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--local",
         action="store_true",
         help="only the local search, without the programme that proves a bound (no scipy needed)",
+    )
+    parser.add_argument(
+        "--objective",
+        type=Objective,
+        choices=list(Objective),
+        default=Objective.MOVED,
+        help="bytes moved, copies times runs, or bytes held, each copy once (default: %(default)s)",
     )
     parser.add_argument(
         "--demands",
@@ -37,7 +44,12 @@ def main(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.stage)
     with progress(f"laying out {module.name}"):
         result = assign_jointly(
-            module, options.preset, time_limit=options.seconds, exact=not options.local, reading=options.demands
+            module,
+            options.preset,
+            time_limit=options.seconds,
+            objective=options.objective,
+            reading=options.demands,
+            exact=not options.local,
         )
     if options.output is not None:
         options.output.write_text(result.module.to_text())

@@ -42,7 +42,17 @@ def apply_assignment(model: Model, chosen: list[int]) -> None:
     for (user, slot), edges in slots.items():
         wanted = {edge.index: _wanted(model, edge, chosen) for edge in edges}
         _convert_slot(user, slot, wanted)
+    _store_result_as_asked(model)
     model.arrays.module.entry_layout = model.answer.module.entry_layout
+
+
+def _store_result_as_asked(model: Model) -> None:
+    """The entry's result has the element size, tiles and padding of XLA's, which are the caller's."""
+    entry = model.arrays.module.entry
+    twin = next(c for c in model.answer.module.computations if c.is_entry)
+    root = entry.root
+    if root.opcode not in (Opcode.PARAMETER, Opcode.GET_TUPLE_ELEMENT):
+        root.shape = twin.root.shape
 
 
 def _slots(model: Model, chosen: list[int]) -> dict[tuple[Instruction, int | None], list[Edge]]:
@@ -79,11 +89,12 @@ def _wanted(model: Model, edge: Edge, chosen: list[int]) -> Layout:
     if edge.consumer is not None:
         order = edge.wanted(edge.consumer.modes[chosen[edge.consumer.number]])
         assert order is not None, edge
-        return edge.producer.template.with_order(order)
+        # Element sizes of the entry's parameters do not go further than their first copy, as in XLA's pass.
+        source = edge.consumer if edge.consumer.rank == edge.producer.rank else edge.producer
+        return source.template.with_order(order)
     adapted = edge.adapted(edge.producer.modes[chosen[edge.producer.number]])
-    order = edge.preferred if adapted is None else adapted
-    assert order is not None, edge
-    return edge.producer.template.with_order(order)
+    assert edge.preferred is not None, edge
+    return edge.preferred if adapted is None else edge.preferred.with_order(adapted)
 
 
 def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import field, frozen
+from attrs import frozen
 
 from layoutsim.errors import InputError, LayoutError, PassError
 from layoutsim.experiments.joint.apply import apply_assignment
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut
 from layoutsim.experiments.joint.exact import parts_of, solve_exactly
-from layoutsim.experiments.joint.measure import Moved, computations_of_unknown_runs, measure, runs_of
-from layoutsim.experiments.joint.model import DemandReading, Model
+from layoutsim.experiments.joint.measure import computations_of_unknown_runs, measure, runs_of
+from layoutsim.experiments.joint.model import DemandReading, Model, Objective
 from layoutsim.experiments.joint.problem import Assignment, close_modes, offer_every_order
+from layoutsim.experiments.joint.result import Change, JointResult
 from layoutsim.experiments.joint.search import search
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
@@ -33,111 +34,11 @@ from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.prepare import add_protective_copies, check_entry_layout, clone_shared_branches
 from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset, with_rules
-from layoutsim.report.tables import Rows
-from layoutsim.report.units import exact_bytes
 
 VARIANTS = ("loop-invariants=caller", "all-gather=ignore-degenerate", "loop-invariants=caller all-gather=ignore-degenerate")
 """Rules whose answers give orders to choose from."""
 
 DEFAULT_TIME_LIMIT = 120.0
-
-
-@frozen
-class Change:
-    """An array that is laid out otherwise than by XLA."""
-
-    computation: str
-    name: str
-    shape: str
-    xla_layout: str
-    layout: str
-
-
-@frozen(eq=False)
-class JointResult:
-    """The joint answer beside XLA's.
-
-    Attributes:
-        module: laid out, copies inserted.
-        xla: bytes that XLA's answer moves.
-        joint: bytes that ours moves.
-        bound: no choice among the orders offered moves less; ``None`` if no proof was asked for or found.
-        is_optimal: ``joint`` is proven to be the least among the orders offered.
-        covers_all_orders: every array that is free had all its orders to choose from, so that the proof is one for all layouts.
-        changes: arrays laid out otherwise, in the order of the module.
-        pinned_opcodes: instructions that keep XLA's layouts because their rules are not modelled, by opcode.
-        unknown_runs: computations whose runs are unknown and count as one.
-    """
-
-    module: Module = field(repr=False)
-    xla_module: Module = field(repr=False)
-    xla: Moved
-    joint: Moved
-    bound: int | None
-    is_optimal: bool
-    covers_all_orders: bool
-    changes: tuple[Change, ...] = field(repr=False)
-    pinned_opcodes: dict[str, int] = field(repr=False)
-    unknown_runs: tuple[str, ...] = field(repr=False)
-
-    @property
-    def saved(self) -> int:
-        """Bytes that XLA moves and we do not."""
-        return self.xla.total - self.joint.total
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "xla": _moved_json(self.xla),
-            "joint": _moved_json(self.joint),
-            "bound_bytes": self.bound,
-            "optimal": self.is_optimal,
-            "covers_all_orders": self.covers_all_orders,
-            "saved_bytes": self.saved,
-            "changes": [
-                {"computation": c.computation, "name": c.name, "shape": c.shape, "xla": c.xla_layout, "joint": c.layout}
-                for c in self.changes
-            ],
-            "pinned_opcodes": self.pinned_opcodes,
-            "unknown_runs": list(self.unknown_runs),
-        }
-
-    def rows(self) -> tuple[Rows, ...]:
-        """A table of the figures, and one of the arrays that are laid out otherwise."""
-        return (self._figures(), self._changes())
-
-    def _figures(self) -> Rows:
-        pairs = [
-            ("bytes moved, times runs", self.xla.total, self.joint.total),
-            ("of these by copies", self.xla.copied, self.joint.copied),
-            ("of these by transposes and reshapes", self.xla.transposed, self.joint.transposed),
-            ("copies, each once", self.xla.copied_once, self.joint.copied_once),
-        ]
-        body = tuple((name, exact_bytes(a), exact_bytes(b)) for name, a, b in pairs)
-        return Rows("joint layout assignment", ("", "XLA", "joint"), body, frozenset({"XLA", "joint"}), self._verdict())
-
-    def _verdict(self) -> str:
-        if self.is_optimal:
-            return f"proven: no choice among {'all orders' if self.covers_all_orders else 'the orders offered'} moves less"
-        if self.bound is None:
-            return "no proof: found by local search"
-        return f"not proven to be the least; the bound is {exact_bytes(self.bound)}"
-
-    def _changes(self) -> Rows:
-        columns = ("computation", "array", "shape", "XLA", "joint")
-        body = tuple((c.computation, c.name, c.shape, c.xla_layout, c.layout) for c in self.changes)
-        return Rows("laid out otherwise", columns, body, frozenset())
-
-    def _repr_html_(self) -> str:
-        return "".join(rows.to_html() for rows in self.rows())
-
-
-def _moved_json(moved: Moved) -> dict[str, int]:
-    return {
-        "moved_bytes": moved.total,
-        "copied_bytes": moved.copied,
-        "transposed_bytes": moved.transposed,
-        "copied_once_bytes": moved.copied_once,
-    }
 
 
 @no_collection()
@@ -146,6 +47,7 @@ def assign_jointly(
     preset: str = DEFAULT_PRESET,
     *,
     time_limit: float = DEFAULT_TIME_LIMIT,
+    objective: Objective = Objective.MOVED,
     reading: DemandReading = DemandReading.STATED,
     every_order: bool = True,
     exact: bool = True,
@@ -156,6 +58,7 @@ def assign_jointly(
         module: as it enters layout assignment.
         preset: whose rules hold, as ``simulate`` takes it.
         time_limit: seconds, half of it for the local search at most.
+        objective: what is to be small.
         reading: of the backend's demands on collectives and products.
         every_order: offer each array all orders of up to four dimensions, not only those that XLA's rules and their variants
             lead to; the proof then holds for all layouts.
@@ -173,7 +76,7 @@ def assign_jointly(
     layouts = _prepare(base, pipeline)
     runs, unknown_runs = runs_of(base), computations_of_unknown_runs(base)
     answer = _answer(base, layouts)
-    model = Model(Arrays(base), layouts.rules(), answer, runs, reading)
+    model = Model(Arrays(base), layouts.rules(), answer, runs, reading, objective)
     solution = _solve(model, _variants(base, pipeline), time_limit, exact=exact, every_order=every_order)
     chosen = solution.chosen
     changes = _changes(model, chosen)
@@ -181,6 +84,8 @@ def assign_jointly(
     return JointResult(
         base,
         answer.module,
+        preset,
+        objective,
         measure(answer.module, runs),
         measure(base, runs),
         solution.bound,

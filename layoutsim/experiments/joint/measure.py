@@ -4,7 +4,8 @@
 2. A ``transpose`` or ``reshape`` counts if it is no bitcast. XLA's layout assignment allows these without counting them; here
    they count, because a later pass turns each into a physical transposition. An answer that only shifts the work from copies
    to transposes would otherwise look better than it is.
-3. Each counts with its size times the runs of its computation (both branches of a conditional count as taken; a loop of
+3. Sizes are those of packed elements: 4-bit elements lie in 4 bits once the compiler is through.
+4. Each counts with its size times the runs of its computation (both branches of a conditional count as taken; a loop of
    unknown trip count counts once, and is named).
 """
 
@@ -16,10 +17,9 @@ from attrs import frozen
 
 from layoutsim.analysis.trip_count import execution_counts
 from layoutsim.ir import ArrayShape, Computation, Instruction, Module, Opcode
-from layoutsim.ir.shape import byte_size
 from layoutsim.ir.traverse import fusion_bodies
 from layoutsim.passes.layout_assignment.layout_math import equal_without_ones, reshape_is_bitcast, transpose_operand_order
-from layoutsim.passes.layout_assignment.rules import dimensions_of
+from layoutsim.passes.layout_assignment.rules import array_of, dimensions_of
 
 
 @frozen
@@ -29,17 +29,24 @@ class Moved:
     Attributes:
         copied_once: by copies, each counted once.
         copied: by copies, times runs.
-        transposed: by transposes and reshapes that are no bitcasts, times runs.
+        transposed_once: by transposes and reshapes that are no bitcasts, each counted once.
+        transposed: the same, times runs.
     """
 
     copied_once: int
     copied: int
+    transposed_once: int
     transposed: int
 
     @property
     def total(self) -> int:
         """All bytes moved in one run of the entry."""
         return self.copied + self.transposed
+
+    @property
+    def held(self) -> int:
+        """Bytes of all results that exist only to change a layout, each once: the memory they take if all live at a time."""
+        return self.copied_once + self.transposed_once
 
 
 def measure(module: Module, runs: Mapping[str, int]) -> Moved:
@@ -49,17 +56,24 @@ def measure(module: Module, runs: Mapping[str, int]) -> Moved:
         module: may hold copies that hide trip counts.
         runs: of each computation by name, counted before copies were inserted (:func:`runs_of`).
     """
-    once = copied = transposed = 0
+    copied_once = copied = transposed_once = transposed = 0
     for computation in module.computations:
         times = runs.get(computation.name, 0)
         for instruction in moving(computation) if times else ():
-            size = byte_size(instruction.shape)
+            size = packed_size(array_of(instruction.shape))
             if instruction.opcode is Opcode.COPY:
-                once += size
+                copied_once += size
                 copied += size * times
             else:
+                transposed_once += size
                 transposed += size * times
-    return Moved(once, copied, transposed)
+    return Moved(copied_once, copied, transposed_once, transposed)
+
+
+def packed_size(array: ArrayShape) -> int:
+    """Bytes of an array whose sub-byte elements are packed."""
+    bits = 8 if array.element_type.is_pred else array.element_type.bits
+    return (array.element_count * bits + 7) // 8
 
 
 def runs_of(module: Module) -> dict[str, int]:

@@ -28,10 +28,10 @@ from layoutsim.analysis.points_to import LogicalBuffer
 from layoutsim.errors import UnsupportedError
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut, sized_dimensions
 from layoutsim.experiments.joint.dots import dot_operand_fit, dot_result_fit
+from layoutsim.experiments.joint.measure import packed_size
 from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable, restrict
 from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Opcode, Shape, ShapeIndex, subshape
 from layoutsim.ir.payloads import CollectivePayload
-from layoutsim.ir.shape import byte_size
 from layoutsim.passes.layout_assignment import Backend, Demand, OperandDemand, ResultDemand
 from layoutsim.passes.layout_assignment.layout_math import (
     Order,
@@ -56,6 +56,17 @@ _CALLS = frozenset({Opcode.WHILE, Opcode.CONDITIONAL, Opcode.CALL})
 _MAJOR = frozenset({Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL})
 _RULED_HERE = _MAJOR | {Opcode.DOT, Opcode.TRANSPOSE}
 """Opcodes whose demands are modelled; others that demand something are pinned."""
+
+
+class Objective(StrEnum):
+    """What is to be small.
+
+    ``MOVED``: bytes moved in one run of the entry: each copy times its runs. ``HELD``: bytes of the copies, each once. It moves
+    copies of whole stacks into the loops that slice them, and so stands in for the peak, which depends on the schedule.
+    """
+
+    MOVED = "moved"
+    HELD = "held"
 
 
 class DemandReading(StrEnum):
@@ -95,6 +106,7 @@ class Model:
         answer: XLA's.
         runs: of each computation, by name.
         reading: of the backend's demands.
+        objective: what an edge costs.
         pinned_opcodes: how many instructions of each opcode keep XLA's layouts since their rules are not modelled.
     """
 
@@ -103,6 +115,7 @@ class Model:
     answer: LaidOut
     runs: Mapping[str, int]
     reading: DemandReading
+    objective: Objective
     problem: Problem = field(init=False)
     pinned_opcodes: dict[str, int] = field(factory=dict[str, int], init=False)
     _variables: dict[LogicalBuffer, Variable] = field(factory=dict[LogicalBuffer, Variable], init=False)
@@ -267,7 +280,7 @@ class Model:
         wanted: Follow | None = None,
         offered: Follow | None = None,
         adapted: Follow | None = None,
-        preferred: Order | None = None,
+        preferred: Layout | None = None,
     ) -> None:
         value = user if slot is None else user.operand(slot)
         array = array_of(subshape(value.shape, index))
@@ -275,7 +288,8 @@ class Model:
         if producer is consumer:
             return
         assert user.parent is not None, user
-        cost = byte_size(array) * self.runs.get(user.parent.name, 0)
+        runs = self.runs.get(user.parent.name, 0)
+        cost = packed_size(array) * (runs if self.objective is Objective.MOVED else min(1, runs))
         edge = Edge(producer, consumer, sized_dimensions(array), cost, user, slot, index, preferred=preferred)
         edge.wanted, edge.offered = wanted or edge.wanted, offered or edge.offered
         edge.adapted = adapted or edge.adapted
@@ -293,23 +307,24 @@ class Model:
     def _add_entry_result(self) -> None:
         entry = self.arrays.module.entry
         for index, leaf in _ranked_leaves(entry.root.shape):
-            self._add_fixed(entry.root, None, index, leaf, self.answer.root_layout(entry, index).minor_to_major)
+            self._add_fixed(entry.root, None, index, leaf, self.answer.root_layout(entry, index))
 
     def _pin_slots(self, instruction: Instruction) -> None:
         for number, operand in enumerate(instruction.operands):
             for index, leaf in _ranked_leaves(operand.shape):
-                order = self.answer.operand_layout(instruction, number, index).minor_to_major
-                self._add_fixed(instruction, number, index, leaf, order)
+                self._add_fixed(instruction, number, index, leaf, self.answer.operand_layout(instruction, number, index))
 
-    def _add_fixed(self, user: Instruction, slot: int | None, index: ShapeIndex, leaf: ArrayShape, order: Order) -> None:
-        self._add(user, slot, index, None, adapted=_fixed_fit(sized_dimensions(leaf), order), preferred=order)
+    def _add_fixed(self, user: Instruction, slot: int | None, index: ShapeIndex, leaf: ArrayShape, wanted: Layout) -> None:
+        adapted = _fixed_fit(sized_dimensions(leaf), wanted.minor_to_major)
+        self._add(user, slot, index, None, adapted=adapted, preferred=wanted)
 
     def _add_dot_edges(self, dot: Instruction) -> None:
         for demand in self._demands(dot):
             if isinstance(demand, OperandDemand) and demand.mandatory:
                 adapted, order = dot_operand_fit(dot, demand, any_matrix=self.reading is DemandReading.NEEDED)
                 if len(order) > 1:
-                    self._add(dot, demand.number, (), None, adapted=adapted, preferred=order)
+                    stated = self.variable(dot.operand(demand.number), ()).template.with_order(order)
+                    self._add(dot, demand.number, (), None, adapted=adapted, preferred=stated)
 
     def _add_moving_edge(self, instruction: Instruction) -> None:
         consumer = self.variable(instruction, ())

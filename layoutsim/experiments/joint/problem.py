@@ -89,7 +89,7 @@ class Edge:
         wanted: from the consumer's order to the producer's.
         offered: from the producer's order to the consumer's.
         adapted: for slots without consumer: the order in which the slot takes the producer's without moving it.
-        preferred: for slots without consumer: the order that the slot gets otherwise.
+        preferred: for slots without consumer: the layout that the slot gets otherwise; its tiles and element size hold anyway.
         user: whose slot it is; the root for results.
         slot: operand number, ``None`` for results.
         index: which part of the operand.
@@ -106,7 +106,7 @@ class Edge:
     wanted: Follow = same_order
     offered: Follow = same_order
     adapted: Follow = same_order
-    preferred: Order | None = None
+    preferred: Layout | None = None
     moves_itself: bool = False
 
     def producer_key(self, order: Order) -> Order:
@@ -166,7 +166,7 @@ def close_modes(problem: Problem) -> None:
     for edge in problem.edges:
         if edge.consumer is None:
             if edge.preferred is not None:
-                edge.producer.offer(edge.preferred)
+                edge.producer.offer(edge.preferred.minor_to_major)
             continue
         around[edge.producer.number].append(edge)
         around[edge.consumer.number].append(edge)
