@@ -9,6 +9,7 @@ from __future__ import annotations
 from layoutsim.errors import LayoutError
 from layoutsim.garbage import no_collection
 from layoutsim.ir import Computation, Instruction, Module, Opcode, ShapeIndex, default_layout
+from layoutsim.passes.base import Remark
 from layoutsim.passes.layout_assignment import reasons
 from layoutsim.passes.layout_assignment.backends import Backend, BufferDemand, Demand, OperandDemand
 from layoutsim.passes.layout_assignment.computation_layouts import (
@@ -74,8 +75,10 @@ def _assign_layouts(
     for computation in state.computations:
         materializer.assign(computation)
     module.entry_layout = publish_entry_layout(state)
-    copies = [*(_protective_record(state, copy) for copy in protective), *materializer.copies]
-    return LayoutAssignmentResult(True, (), tuple(copies), _all_reasons(state))
+    # A protective copy of a tuple copies no array, only the table of pointers.
+    arrays = [copy for copy in protective if as_array(copy.shape) is not None]
+    copies = (*(_protective_record(state, copy) for copy in arrays), *materializer.copies)
+    return LayoutAssignmentResult(True, tuple(Remark(c.copy.name, str(c)) for c in copies), copies, _all_reasons(state))
 
 
 def _find_layouts(state: State, negotiation: Negotiation | None) -> None:

@@ -82,6 +82,10 @@ class InsertedCopy:
             case _:
                 return f"operand {self.slot}{part} of %{self.reader.name}"
 
+    def __str__(self) -> str:
+        origin = self.demanded.origin
+        return f"{self.place}: {self.from_layout} to {self.to_layout}, since {origin.rule.text} (%{origin.by.name})"
+
 
 @frozen(eq=False)
 class LayoutAssignmentResult(PassResult):

@@ -96,3 +96,29 @@ ENTRY e {
 
     assert copy.demanded.origin.rule.name == "row-major-operand"
     assert copy.demanded.origin.by is run["n"]
+
+
+def test_every_copy_is_a_remark() -> None:
+    run = Run(GATHER, GPU)
+
+    assert [str(remark) for remark in run.result.remarks] == [
+        "copy: operand 0 of %g: {2,1,0} to {2,0,1}, "
+        "since the all-gather needs the dimension it gathers along to be most major (%g)",
+        "copy.1: root of e: {2,0,1} to {2,1,0}, since the caller expects the result in this layout (%n)",
+    ]
+
+
+def test_a_protective_copy_of_a_tuple_is_no_copy_of_an_array() -> None:
+    run = Run(
+        """
+HloModule m
+ENTRY e {
+  p = (f32[4,8], f32[2]) parameter(0)
+  ROOT c = (f32[4,8]{1,0}, f32[2]{0}) custom-call(p), custom_call_target="x",
+    operand_layout_constraints={(f32[4,8]{1,0}, f32[2]{0})}, output_to_operand_aliasing={{0}: (0, {0})}
+}""",
+        GPU,
+    )
+
+    assert run["c"].operand(0).opcode == "copy"
+    assert run.copies == []
