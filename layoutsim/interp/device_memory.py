@@ -29,6 +29,8 @@ _IN_PLACE = ELEMENTWISE | {
     Opcode.DYNAMIC_UPDATE_SLICE,
     Opcode.SCATTER,
     Opcode.SORT,
+    Opcode.MAP,
+    Opcode.RNG,
     Opcode.FUSION,
     Opcode.CUSTOM_CALL,
     Opcode.ALL_REDUCE,
