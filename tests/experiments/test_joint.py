@@ -224,3 +224,18 @@ def test_with_copies_counted_once_a_gather_along_the_minor_dimension_copies_laye
     # XLA copies the stack of 491,520 bytes in front of the loop; here each iteration copies its slice.
     assert result.is_optimal
     assert xla.peak_bytes - joint.peak_bytes == 491_520
+
+
+def test_of_answers_that_move_as_much_the_one_that_holds_less_is_taken() -> None:
+    # The sort needs {1,0}. Turning the stack once or each of its 4 layers moves 4 * 8 * 16 * 4 = 2048 bytes either way.
+    comparator = (
+        "less {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = pred[] compare(a, b), direction=LT\n}\n\n"
+    )
+    text = _LOOP.replace("body {", comparator + "body {").replace("{2,0,1}", "{1,2,0}")
+    text = text.replace("matrix = f32[8,16] reshape(layer)", "m = f32[8,16] reshape(layer)")
+    text = text.replace("next =", "matrix = f32[8,16] sort(m), dimensions={1}, to_apply=less\n  next =")
+    result = _joint(text)
+
+    # One layer is 8 * 16 * 4 bytes
+    assert (result.xla.total, result.xla.held) == (2048, 2048)
+    assert (result.joint.total, result.joint.held, result.is_optimal) == (2048, 512, True)

@@ -8,7 +8,8 @@ preference is open.
 1. The pipeline in front of layout assignment runs; then XLA's pass, on a copy, and variants of it. Their orders, carried
    across all slots (:func:`close_modes`), are what each array may choose from.
 2. The local search improves the best of these answers; the mixed-integer programme improves that, and proves a bound.
-3. Parts of the module where nothing was gained keep XLA's layouts.
+3. Answers of equal cost differ in the other objective (bytes moved, bytes held), so that is minimised before, and each part of
+   the module takes the best answer. Parts where nothing is gained keep XLA's layouts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from layoutsim.experiments.joint.arrays import Arrays, LaidOut
 from layoutsim.experiments.joint.exact import parts_of, solve_exactly
 from layoutsim.experiments.joint.measure import computations_of_unknown_runs, measure, runs_of
 from layoutsim.experiments.joint.model import DemandReading, Model, Objective
-from layoutsim.experiments.joint.problem import Assignment, close_modes, offer_every_order
+from layoutsim.experiments.joint.problem import Assignment, Problem, close_modes, offer_every_order
 from layoutsim.experiments.joint.result import Change, JointResult
 from layoutsim.experiments.joint.search import search
 from layoutsim.garbage import no_collection
@@ -57,7 +58,7 @@ def assign_jointly(
     Args:
         module: as it enters layout assignment.
         preset: whose rules hold, as ``simulate`` takes it.
-        time_limit: seconds, half of it for the local search at most.
+        time_limit: seconds for the solvers.
         objective: what is to be small.
         reading: of the backend's demands on collectives and products.
         every_order: offer each array all orders of up to four dimensions, not only those that XLA's rules and their variants
@@ -139,25 +140,37 @@ def _solve(model: Model, variants: Sequence[LaidOut], time_limit: float, *, exac
     problem = model.problem
     for variant in variants:
         model.offer(variant)
-    starts = [model.assignment_of(answer) for answer in (model.answer, *variants)]
+    answers = [model.assignment_of(answer) for answer in (model.answer, *variants)]
     covers_all_orders = every_order and offer_every_order(problem)
     close_modes(problem)
-    found = search(problem, min(starts, key=problem.cost), time_limit / 2)
+    other = _by_other_objective(problem, answers, time_limit / 4, exact)
+    start = min([*answers, other], key=problem.costs)
+    found = search(problem, start, time_limit / 4)
     bound, is_optimal = None, False
     if exact:
-        result = solve_exactly(problem, found, time_limit)
+        result = solve_exactly(problem, found, time_limit / 2)
         found, bound, is_optimal = result.chosen, result.bound, result.is_optimal
-    chosen = _kept_where_equal(model, list(found), starts[0])
+    chosen = _best_of_parts(problem, [answers[0], other, list(found)])
     return _Solution(chosen, bound, is_optimal, covers_all_orders)
 
 
-def _kept_where_equal(model: Model, chosen: Assignment, xla: Assignment) -> Assignment:
-    """XLA's choice for parts in which ours is not cheaper."""
-    out = list(xla)
-    for part in parts_of(model.problem):
-        if part.cost(chosen) < part.cost(xla):
-            for variable in part.variables:
-                out[variable.number] = chosen[variable.number]
+def _by_other_objective(problem: Problem, answers: Sequence[Assignment], time_limit: float, exact: bool) -> Assignment:
+    """The best answer by the objective that decides between equals."""
+    problem.swap_objectives()
+    found = search(problem, min(answers, key=problem.costs), time_limit / 2)
+    if exact:
+        found = solve_exactly(problem, found, time_limit / 2).chosen
+    problem.swap_objectives()
+    return list(found)
+
+
+def _best_of_parts(problem: Problem, candidates: Sequence[Assignment]) -> Assignment:
+    """For each part of the problem the cheapest candidate; the first, XLA's, where nothing is gained."""
+    out = list(candidates[0])
+    for part in parts_of(problem):
+        best = min(candidates, key=part.costs)
+        for variable in part.variables:
+            out[variable.number] = best[variable.number]
     return out
 
 

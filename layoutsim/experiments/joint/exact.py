@@ -85,7 +85,11 @@ class Part:
     edges: list[Edge]
 
     def cost(self, chosen: Assignment) -> int:
-        return Problem(self.variables, self.edges).cost(chosen)
+        return self.costs(chosen)[0]
+
+    def costs(self, chosen: Assignment) -> tuple[int, int]:
+        """As :meth:`Problem.costs`."""
+        return Problem(self.variables, self.edges).costs(chosen)
 
 
 def _is_open(variable: Variable | None) -> bool:

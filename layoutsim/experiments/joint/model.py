@@ -288,9 +288,11 @@ class Model:
         if producer is consumer:
             return
         assert user.parent is not None, user
-        runs = self.runs.get(user.parent.name, 0)
-        cost = packed_size(array) * (runs if self.objective is Objective.MOVED else min(1, runs))
-        edge = Edge(producer, consumer, sized_dimensions(array), cost, user, slot, index, preferred=preferred)
+        size, runs = packed_size(array), self.runs.get(user.parent.name, 0)
+        cost, tie = size * runs, size * min(1, runs)
+        if self.objective is Objective.HELD:
+            cost, tie = tie, cost
+        edge = Edge(producer, consumer, sized_dimensions(array), cost, tie, user, slot, index, preferred=preferred)
         edge.wanted, edge.offered = wanted or edge.wanted, offered or edge.offered
         edge.adapted = adapted or edge.adapted
         edge.moves_itself = user.opcode in _MOVES and slot is not None and consumer is not None

@@ -85,7 +85,8 @@ class Edge:
     Attributes:
         consumer: ``None`` where the slot asks for fixed orders.
         dimensions: of the array that passes, those that are not of size 1.
-        cost: bytes of the array times runs, paid where the edge is not satisfied.
+        cost: bytes by the objective, paid where the edge is not satisfied.
+        tie: bytes by the other objective, which decides between assignments of equal cost.
         wanted: from the consumer's order to the producer's.
         offered: from the producer's order to the consumer's.
         adapted: for slots without consumer: the order in which the slot takes the producer's without moving it.
@@ -100,6 +101,7 @@ class Edge:
     consumer: Variable | None
     dimensions: frozenset[int]
     cost: int
+    tie: int
     user: Instruction
     slot: int | None
     index: ShapeIndex
@@ -137,8 +139,18 @@ class Problem:
         return edge.satisfied(producer, None if consumer is None else consumer.modes[chosen[consumer.number]])
 
     def cost(self, chosen: Sequence[int]) -> int:
-        """Bytes moved in one run of the entry."""
-        return sum(edge.cost for edge in self.edges if not self.is_satisfied(edge, chosen))
+        """Bytes by the objective."""
+        return self.costs(chosen)[0]
+
+    def costs(self, chosen: Sequence[int]) -> tuple[int, int]:
+        """Bytes by the objective, and by the one that decides between equals."""
+        paid = [edge for edge in self.edges if not self.is_satisfied(edge, chosen)]
+        return sum(edge.cost for edge in paid), sum(edge.tie for edge in paid)
+
+    def swap_objectives(self) -> None:
+        """Let the two objectives change places."""
+        for edge in self.edges:
+            edge.cost, edge.tie = edge.tie, edge.cost
 
 
 def offer_every_order(problem: Problem) -> bool:
