@@ -23,6 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only the local search, without the programme that proves a bound (no scipy needed)",
     )
     parser.add_argument(
+        "--rule-orders",
+        action="store_true",
+        help="choose among the orders that XLA's rules and variants of them lead to; faster, and so is the proof",
+    )
+    parser.add_argument(
         "--objective",
         type=Objective,
         choices=list(Objective),
@@ -49,6 +54,7 @@ def main(options: argparse.Namespace) -> int:
             time_limit=options.seconds,
             objective=options.objective,
             reading=options.demands,
+            every_order=not options.rule_orders,
             exact=not options.local,
         )
     if options.output is not None:

@@ -239,3 +239,10 @@ def test_of_answers_that_move_as_much_the_one_that_holds_less_is_taken() -> None
     # One layer is 8 * 16 * 4 bytes
     assert (result.xla.total, result.xla.held) == (2048, 2048)
     assert (result.joint.total, result.joint.held, result.is_optimal) == (2048, 512, True)
+
+
+def test_with_the_orders_of_rules_only_the_proof_says_so() -> None:
+    result = _joint(_LOOP, every_order=False)
+
+    assert (result.joint.total, result.is_optimal, result.covers_all_orders) == (0, True, False)
+    assert result.rows()[0].note == "proven: no choice among the offered orders has fewer bytes moved"
