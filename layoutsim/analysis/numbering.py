@@ -6,7 +6,8 @@
 2. *Visiting order* of the call graph: depth first along calls in the order in which a computation stores its instructions. A
    dump prints instructions in another order (as scheduled), but computations in this one.
 3. *Instruction order*: post-order, beginning from what nobody uses in stored order. In a scheduled module instructions stand
-   as scheduled; there unused parameters are taken to have been stored first, by number, and the root last.
+   as scheduled; there unused parameters are taken to have been stored first, by number, and the root last but for the
+   ``-done`` of asynchronous operations, which passes make late.
 4. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
    a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
    Instructions of embedded computations stand in front of all others.
@@ -20,7 +21,7 @@ from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
-from layoutsim.ir.opcode import Opcode
+from layoutsim.ir.opcode import ASYNC_DONES, Opcode
 from layoutsim.ir.traverse import computations_post_order, post_order
 
 _CALLS_IN_ORDER = frozenset({Opcode.CALL, Opcode.ASYNC_START, Opcode.CONDITIONAL})
@@ -61,6 +62,8 @@ def _stored_rank(unused: Instruction) -> tuple[int, int]:
     """Where an instruction without users is taken to have been stored, among others of its computation."""
     if unused.is_root:
         return (2, 0)
+    if unused.opcode in ASYNC_DONES:
+        return (3, 0)
     return (0, unused.parameter_number) if unused.opcode is Opcode.PARAMETER else (1, 0)
 
 
