@@ -47,8 +47,8 @@ from layoutsim.ir.payloads import (
     IotaPayload,
     PadPayload,
     ParameterPayload,
-    ReshapePayload,
     Payload,
+    ReshapePayload,
     SlicePayload,
     TupleIndexPayload,
 )

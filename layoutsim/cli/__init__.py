@@ -9,11 +9,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from layoutsim.cli import advise, check, compare, diff, explain, memory, opt, report, run, sweep, what_if
+from layoutsim.cli import advise, check, compare, diff, explain, joint, memory, opt, report, run, sweep, what_if
 from layoutsim.cli.common import USAGE_ERROR, OneLineParser
 from layoutsim.errors import LayoutsimError
 
-_COMMANDS = (run, compare, explain, advise, what_if, memory, report, diff, sweep, opt, check)
+_COMMANDS = (run, compare, explain, advise, what_if, joint, memory, report, diff, sweep, opt, check)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

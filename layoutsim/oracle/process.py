@@ -34,6 +34,9 @@ PYTHON_VARIABLE = "LAYOUTSIM_ORACLE_PYTHON"
 _START_SECONDS = 300.0
 """Importing jax takes a second, on a loaded machine many."""
 
+_GRACE_SECONDS = 20.0
+"""The process ends a compilation itself when its time is up; after so much longer it is taken to be stuck."""
+
 _HERE = Path(__file__).parent
 _INSTALL = {"gpu": "pip install 'jax[cuda12]==0.10.2'", "cpu": "pip install jax==0.10.2"}
 
@@ -120,36 +123,49 @@ class Oracle:
         assert process.stdin is not None
         process.stdin.write(json.dumps({"text": text}) + "\n")
         process.stdin.flush()
-        reply = self._read(process, self._timeout)
+        reply = self._read(process, self._timeout + _GRACE_SECONDS)
         if reply is not None and "note" in reply:
             return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
+        timed_out = reply is None or reply.get("timed_out", False)
         if reply is None:
             self.close_process()
         note = self._errors.read_bytes()[printed:].decode(errors="replace")[-4000:]
-        return Answer(self.release, note=note, aborted=True, timed_out=reply is None, **self._dumped())
+        return Answer(self.release, note=note, aborted=True, timed_out=timed_out, **self._dumped())
 
     def _dumped(self) -> dict[str, Any]:
         return {**read_dumps(self._dumps)}
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
-            command = [self._python, str(_HERE / "worker"), self.backend, str(self._target), str(self.devices)]
-            with self._errors.open("w") as errors:
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=self._environment,
-                    text=True,
-                    start_new_session=True,
-                )
-            hello = self._read(self._process, _START_SECONDS)
-            if hello is None or "release" not in hello:
+            self._process = self._spawn()
+            hello = self._read(self._process, _START_SECONDS) or {}
+            if "release" not in hello:
+                reason = hello.get("missing") or self._last_words(self._process)
                 self.close_process()
-                raise OracleMissingError(self._missing_text(hello))
+                raise OracleMissingError(
+                    f"the real {self.backend.upper()} compiler needs jax: {_INSTALL[self.backend]}, or set "
+                    f"{PYTHON_VARIABLE} to the Python of an environment that has it ({self._python}: {reason})"
+                )
             self.release = hello["release"]
         return self._process
+
+    def _spawn(self) -> subprocess.Popen[str]:
+        command = [self._python, str(_HERE / "worker"), self.backend, str(self._target), str(self.devices)]
+        with self._errors.open("w") as errors:
+            return subprocess.Popen(
+                [*command, str(self._timeout)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self._environment,
+                text=True,
+                start_new_session=True,
+            )
+
+    def _last_words(self, process: subprocess.Popen[str]) -> str:
+        """The last line that a process printed, or how it ended if it printed nothing."""
+        printed = self._errors.read_text(errors="replace").strip().rpartition("\n")[2]
+        return printed or f"exit code {process.poll()}"
 
     def _read(self, process: subprocess.Popen[str], timeout: float) -> dict[str, Any] | None:
         """The next answer, or ``None`` when the process ended or took too long."""
@@ -157,17 +173,6 @@ class Oracle:
         ready, _, _ = select.select([process.stdout], [], [], timeout)
         line = process.stdout.readline() if ready else ""
         return json.loads(line) if line else None
-
-    def _missing_text(self, hello: dict[str, Any] | None) -> str:
-        reason = (
-            hello["missing"]
-            if hello and "missing" in hello
-            else self._errors.read_text(errors="replace").strip().rpartition("\n")[2]
-        )
-        return (
-            f"the real {self.backend.upper()} compiler needs jax: {_INSTALL[self.backend]}, or set {PYTHON_VARIABLE} to the "
-            f"Python of an environment that has it ({self._python}: {reason})"
-        )
 
     def close_process(self) -> None:
         """End the compiler's process; the next question starts a new one."""

@@ -229,7 +229,8 @@ class _Check:
             prepared = only._prepared(candidate)
             return prepared is not None and only._first_fault(prepared, numbers, None) is not None
 
-        small = only._prepared(reduce_module(module, fails, max_tries=_REDUCTIONS))
+        plain = _without_metadata(module)
+        small = only._prepared(reduce_module(plain if fails(plain) else module, fails, max_tries=_REDUCTIONS))
         assert small is not None, "the reduced module fails, so it can be prepared"
         found = only._first_fault(small, numbers, None)
         after, also = self._outcome(small, numbers, claim)
@@ -242,6 +243,16 @@ class _Check:
         trial = run_trial(self.passes, module, backend=self.backend, seed=seed)
         others = [name for name in self.claims if name in CLAIMS and name != claim]
         return trial.final.to_text(), tuple(name for name in others if _fault(name, trial, None) is not None)
+
+
+def _without_metadata(module: Module) -> Module:
+    """The module without source lines, which only make the report long."""
+    plain = clone_module(module)
+    plain.config = evolve(plain.config, stack_frames="", frontend_attributes="")
+    for computation in plain.computations:
+        for instruction in computation.instructions:
+            instruction.attributes = evolve(instruction.attributes, metadata_text="")
+    return plain
 
 
 def _fault(claim: str, trial: Trial, report: CheckReport | None) -> tuple[str, str] | None:

@@ -184,6 +184,9 @@ def _given(instruction: Instruction, old: Instruction | None) -> Iterator[str]:
         yield from _differences(instruction.shape, came_as, me, "constrain_layout")
     elif isinstance(payload, CustomCallPayload) and payload.operand_layout_constraints is not None:
         yield from _differences(instruction.shape, came_as, me, "the custom call's own layout")
+        if payload.custom_call_target == "LayoutConstraint":  # what it states is its own shape
+            yield from _differences(instruction.operand(0).shape, instruction.shape, f"{me}: operand 0", "the constraint")
+            return
         for number, shape in enumerate(payload.operand_layout_constraints):
             operand = instruction.operand(number).shape
             yield from _differences(operand, shape, f"{me}: operand {number}", "operand_layout_constraints")

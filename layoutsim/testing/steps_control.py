@@ -84,6 +84,7 @@ def loop(grow: Grow) -> Step:
         if chance(scope.chooser, 10):
             again = scope.builder.tuple(counter, *[_replacement(scope, v) for v in initial.operands[1:]])
             result = scope.builder.while_loop(condition, body, again)
+            assert isinstance(result.shape, TupleShape)
         for i in range(1, len(result.shape.elements)):
             if chance(scope.chooser, 80):
                 scope.keep(scope.builder.element(result, i))

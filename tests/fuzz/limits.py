@@ -60,17 +60,17 @@ class Outcome:
 def run_one(reader: Reader, data: str | bytes) -> Outcome:
     """Feed one input."""
     start = time.process_time()
-    peak = _peak_bytes()
+    peak = peak_bytes()
     was_read, finding = False, None
     try:
         with _time_limit(SECONDS + SECONDS_A_BYTE * len(data)):
             reader.feed(data)
         was_read = True
-        if _peak_bytes() - peak > GROWTH + GROWTH_A_BYTE * len(data):
-            raise TooLargeError(f"{(_peak_bytes() - peak) >> 20} MB for {len(data)} bytes")
+        if peak_bytes() - peak > GROWTH + GROWTH_A_BYTE * len(data):
+            raise TooLargeError(f"{(peak_bytes() - peak) >> 20} MB for {len(data)} bytes")
     except reader.errors:
-        if _peak_bytes() - peak > GROWTH + GROWTH_A_BYTE * len(data):
-            finding = Finding("TooLargeError on refusal", f"{(_peak_bytes() - peak) >> 20} MB for {len(data)} bytes")
+        if peak_bytes() - peak > GROWTH + GROWTH_A_BYTE * len(data):
+            finding = Finding("TooLargeError on refusal", f"{(peak_bytes() - peak) >> 20} MB for {len(data)} bytes")
     except Exception as error:
         finding = _finding(error)
     return Outcome(finding, was_read, time.process_time() - start)
@@ -95,7 +95,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak << 10
 
