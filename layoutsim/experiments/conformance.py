@@ -32,7 +32,7 @@ from layoutsim.passes.layout_assignment.compare import LayoutComparison, compare
 from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
-from layoutsim.text import parse_module
+from layoutsim.text import ParseOptions, parse_module
 
 
 class Backend(StrEnum):
@@ -136,8 +136,8 @@ def check_live(
     answer = ask(module, backend.value, BARE_PIPELINE if whole else LAYOUT_ASSIGNMENT)
     if answer.before_layout is None or answer.after_layout is None:
         raise InputError(f"the compiler did not get through layout assignment: {answer.note or 'no reason given'}")
-    ours = parse_module(answer.before_layout)
-    layout = compare_layout_assignment(ours, parse_module(answer.after_layout), pipeline)
+    ours = parse_module(answer.before_layout, options=_AS_DUMPED)
+    layout = compare_layout_assignment(ours, parse_module(answer.after_layout, options=_AS_DUMPED), pipeline)
     if not whole:
         return Verdict(chosen, layout=layout)
     if answer.buffer_assignment is None:
@@ -147,6 +147,9 @@ def check_live(
     first = "layout" if not layout.agrees else "" if compared.agrees else "buffers"
     return Verdict(chosen, layout=layout, pipeline=PipelineComparison(compared, first))
 
+
+_AS_DUMPED = ParseOptions(keep_module_auto_layouts=True)
+"""In XLA's dumps an entry layout that is not there is automatic."""
 
 _NEWEST = {Backend.GPU: "xla-gpu-0.10.2", Backend.CPU: "xla-cpu-0.10.2"}
 

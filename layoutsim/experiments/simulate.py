@@ -126,8 +126,8 @@ class Simulation:
 
 
 def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
-    """The same value copied to the same layout, whatever the names of the copies."""
-    return (a.computation, a.source, a.to_layout) == (b.computation, b.source, b.to_layout)
+    """Whether ``b`` copies the value of ``a`` too, be it to another layout; copies that move no bytes are no match for others."""
+    return (a.computation, a.source) == (b.computation, b.source) and (b.transposing or not a.transposing)
 
 
 def variants_of(preset: str) -> list[str]:

@@ -112,3 +112,11 @@ def test_results_show_themselves_as_html() -> None:
 
     assert "<table>" in comparison._repr_html_()
     assert "transposing copies" in comparison["xla-gpu-0.6.1"]._repr_html_()
+
+
+def test_a_rule_set_that_copies_the_value_to_another_layout_is_no_remedy() -> None:
+    # A gather along the minor dimension needs its copy under every rule set, if not always to the same layout.
+    result = layoutsim.simulate(_module("minor", "0.6.1"), "xla-gpu-0.6.1", measure_memory=False)
+    largest = result.transposing_copies[0]
+
+    assert result.explain(largest).remedies == ()
