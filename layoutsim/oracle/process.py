@@ -20,6 +20,7 @@ from attrs import field, frozen
 from layoutsim.errors import InputError
 from layoutsim.ir import Module
 from layoutsim.oracle.dumps import DUMPED_PASSES, clear_dumps, read_dumps
+from layoutsim.oracle.listed_groups import with_listed_groups
 
 Backend = Literal["gpu", "cpu"]
 
@@ -117,6 +118,7 @@ class Oracle:
     def ask(self, module: Module | str) -> Answer:
         """Compile one module."""
         text = module if isinstance(module, str) else module.to_text()
+        text = with_listed_groups(text) if self.backend == "cpu" else text
         process = self._running()
         clear_dumps(self._dumps)
         printed = self._errors.stat().st_size
