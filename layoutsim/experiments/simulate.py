@@ -126,7 +126,7 @@ class Simulation:
 
 
 def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
-    """Whether ``b`` copies the value of ``a`` too, be it to another layout; copies that move no bytes are no match for others."""
+    """Whether ``b`` copies the value of ``a`` too, to whatever layout; a copy that moves no bytes matches only another such."""
     return (a.computation, a.source) == (b.computation, b.source) and (b.transposing or not a.transposing)
 
 
