@@ -9,6 +9,7 @@ from layoutsim.ir.replica_groups import DeviceMesh, MeshAxis, canonical_iota
 from layoutsim.proto.devices import read_axis, read_mesh, write_axis, write_mesh
 from layoutsim.proto.metadata import metadata_fields_text, write_metadata
 from layoutsim.proto.schema import Message
+from layoutsim.text.device_syntax import tuple_sharding
 from layoutsim.text.lexer import Kind, Lexer
 from layoutsim.text.source import Source
 
@@ -35,7 +36,7 @@ def sharding_text(proto: Message) -> str:
         ParseError: the message contradicts itself.
     """
     if proto.type == _TUPLE:
-        return "{" + ", ".join(map(sharding_text, proto.tuple_shardings)) + "}"
+        return tuple_sharding([sharding_text(leaf) for leaf in proto.tuple_shardings])
     if proto.HasField("named_sharding"):
         return _named_text(proto.named_sharding)
     body = _TYPE_WORDS.get(proto.type)
