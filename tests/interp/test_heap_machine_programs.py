@@ -32,7 +32,7 @@ def read_report(folder: Path) -> AssignmentReport:
 
 
 def findings(places: Places, module: Module) -> list[str]:
-    arguments = [seeded_value(p.shape, p.name, scale=1 / 16) for p in module.entry.parameters]
+    arguments = [seeded_value(p.shape, p.name, scale=1 / 8) for p in module.entry.parameters]
     return [str(finding) for finding in run_in_memory(places, [arguments], options=OPTIONS, watched=[0]).findings]
 
 

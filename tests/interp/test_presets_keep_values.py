@@ -37,7 +37,7 @@ def arguments(module: Module, devices: int) -> list[list[Value]]:
         return f"{name}/{device}" if isinstance(shape, ArrayShape) and shape.rank else name
 
     parameters = module.entry.parameters
-    return [[seeded_value(p.shape, seed(p.name, p.shape, d), scale=1 / 16) for p in parameters] for d in range(devices)]
+    return [[seeded_value(p.shape, seed(p.name, p.shape, d), scale=1 / 8) for p in parameters] for d in range(devices)]
 
 
 def is_finite(value: Value) -> bool:
