@@ -27,7 +27,7 @@ from layoutsim.errors import UnsupportedError
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
-from layoutsim.ir.shape import ShapeIndex, subshapes
+from layoutsim.ir.shape import ShapeIndex
 
 
 @define(eq=False, repr=False)
@@ -190,8 +190,3 @@ class Aliases:
                 slots[source] = []
         full = [slot for slot in slots if slot]
         return [AliasedValues(number, tuple(sorted(slot, key=value_id))) for number, slot in enumerate(full)]
-
-
-def indices_of(instruction: Instruction) -> list[ShapeIndex]:
-    """All indices of the instruction's shape, in pre-order."""
-    return [index for index, _ in subshapes(instruction.shape)]

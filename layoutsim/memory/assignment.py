@@ -24,7 +24,7 @@ from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.analysis.liveness import LiveRanges
 from layoutsim.analysis.numbering import visiting_order
 from layoutsim.analysis.ordering import DependencyOrder, ValueOrdering
-from layoutsim.analysis.values import Value, value_id
+from layoutsim.analysis.values import Value
 from layoutsim.errors import UnsupportedError
 from layoutsim.garbage import no_collection
 from layoutsim.ir.computation import Computation
@@ -269,8 +269,3 @@ class _Assigner:
             allocation = self._allocation_of.get(buffer.values[0])
             if allocation is not None:
                 allocation.is_live_out = True
-
-
-def values_in_order(assignment: BufferAssignment) -> list[Value]:
-    """All values that have a place, by id."""
-    return sorted(assignment.allocation_of, key=value_id)
