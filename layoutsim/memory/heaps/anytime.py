@@ -32,7 +32,8 @@ from layoutsim.memory.problem import Placement, Problem
 
 _CLOSE = 0.0005
 _CANONICAL_PAIRS = 30_000
-_EJECTION_STEPS = 20_000
+_EJECTION_STEPS = 40_000
+_ATTEMPT_STEPS = 3_000
 _CANONICAL_STEPS = 120_000
 
 
@@ -41,7 +42,7 @@ class AnytimeHeap:
     """Local and exact search from XLA's placement on.
 
     Attributes:
-        steps: how many search steps at most; ``None`` means 20,000 and one a group, and 120,000 more where the exact search
+        steps: how many search steps at most; ``None`` means 40,000 and two a group, and 120,000 more where the exact search
             applies.
         seconds: how long at most, once XLA's placement is there; ``None`` means as long as the steps last.
     """
@@ -79,17 +80,20 @@ class _Run:
 
     def improve(self, steps: int | None) -> Placement:
         """The best placement within the budget."""
-        ejection_steps = _EJECTION_STEPS + len(self._graph) if steps is None else steps
+        ejection_steps = _EJECTION_STEPS + 2 * len(self._graph) if steps is None else steps
         budget = Budget(ejection_steps, self._deadline)
         self._try_orders(budget)
-        ejection = EjectionSearch(self._graph)
-        self._close_in(lambda target, part: ejection.run(self._offsets, target, part), budget, first_share=4)
+        self._search_locally(budget)
         if self._top > self._bound and self._graph.pair_count <= _CANONICAL_PAIRS:
-            canonical = CanonicalSearch(self._graph)
             if steps is None:
                 budget = Budget(_CANONICAL_STEPS, self._deadline)
-            self._close_in(lambda target, part: canonical.solve(target, part)[1], budget, first_share=2)
+            self._search_exactly(budget)
         return self._best
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether the best size is still so far from the bound that searching on is worth it."""
+        return self._top - self._bound > _CLOSE * self._bound
 
     @property
     def _top(self) -> int:
@@ -117,21 +121,39 @@ class _Run:
             heap.commit(group, int(offsets[number]))
         self._keep(offsets)
 
-    def _close_in(self, find: Callable[[int, Budget], Ints | None], budget: Budget, first_share: int) -> None:
-        """Lets ``find`` look for placements below targets: the bound first, then between the best and what failed.
+    def _search_locally(self, budget: Budget) -> None:
+        """Attempts of a limited length each, since one that does not succeed soon rarely does later."""
+        search = EjectionSearch(self._graph)
+        length = _ATTEMPT_STEPS + len(self._graph)
+        target = self._bound
+        while self._is_open and not budget.is_spent:
+            self._close_in(lambda t, part: search.run(self._offsets, t, part), budget, target, lambda: length)
+            target = self._between(self._bound - self._problem.alignment)
 
-        The bound gets one part in ``first_share`` of the budget, every target after it half of what is left.
-        """
-        failed, target, share = self._bound - self._problem.alignment, self._bound, first_share
-        while target < self._top and self._top - failed > _CLOSE * self._bound and not budget.is_spent:
-            part = budget.part(max(budget.steps // share, 1))
+    def _search_exactly(self, budget: Budget) -> None:
+        """Half of what is left of the budget for each target."""
+        search = CanonicalSearch(self._graph)
+        self._close_in(lambda t, part: search.solve(t, part)[1], budget, self._bound, lambda: max(budget.steps // 2, 1))
+
+    def _close_in(
+        self, find: Callable[[int, Budget], Ints | None], budget: Budget, target: int, steps: Callable[[], int]
+    ) -> None:
+        """Lets ``find`` look for placements below ``target``, then between the best and what failed, until these are close."""
+        failed = self._bound - self._problem.alignment
+        while target < self._top and not budget.is_spent:
+            part = budget.part(steps())
             found = find(target, part)
             budget.give_back(part)
             if found is None:
                 failed = max(failed, target)
             else:
                 self._keep(found)
-            target, share = align_up((failed + self._top) // 2, self._problem.alignment), 2
+            if self._top - failed <= _CLOSE * self._bound:
+                return
+            target = self._between(failed)
+
+    def _between(self, failed: int) -> int:
+        return align_up((failed + self._top) // 2, self._problem.alignment)
 
     def _keep(self, offsets: Ints) -> None:
         """Takes the offsets over if they are better."""
