@@ -10,7 +10,8 @@ where stated, as it went in:
 4. Loops, calls and branches: operand, parameter, root and result of what passes through have one order.
 5. Infeeds, outfeeds, layout-constrained collectives and custom calls have the layouts they came with.
 6. What the backend's kernels need (layout spec, section 6), apart from dimensions of size 1, whose place means nothing:
-   the dimension of an all-gather, reduce-scatter or array all-to-all is most major; operands and result of fft and
+   the dimension of an all-gather, reduce-scatter or all-to-all of one array is most major (of several arrays XLA asks the
+   same, but loses it where an operand is constrained too: the real compiler was seen to do so); operands and result of fft and
    ragged-dot, the results of top-k, transfers to and from the host are row-major; a triangular-solve's matrices are
    column-major; the operands of a sort agree; a dot's operands and result are batches of matrices; what both narrow sides of
    a dot contract is most minor; convolution calls are all NCHW or all NHWC.
@@ -230,7 +231,7 @@ def _gathered_is_major(collective: Instruction) -> Iterator[str]:
     payload = collective.payload
     if not isinstance(payload, CollectivePayload) or payload.dimension is None or payload.constrain_layout:
         return
-    if collective.opcode is Opcode.ALL_TO_ALL and not isinstance(collective.shape, ArrayShape):
+    if isinstance(collective.shape, TupleShape):
         return
     for shape in [collective.shape, *(operand.shape for operand in collective.operands)]:
         for _, leaf in array_leaves(shape):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from layoutsim.passes.layout_assignment import BackendName, LayoutAssignment
 from layoutsim.testing.layout_judge import layout_faults
 from layoutsim.text import ParseOptions, parse_module
 
@@ -94,3 +95,18 @@ def test_only_copies_and_tuples_may_be_new() -> None:
         "e/m is new, expected only copies, and tuples around them",
         "e/k is new, expected only copies, and tuples around them",
     ]
+
+
+def test_gather_of_several_arrays_loses_its_dimension_as_in_the_real_compiler() -> None:
+    """Found by ``check_pass`` (seed 5121), and what XLA 0.10.2 makes of it: the other gather decides, for both."""
+    module = parse_module(
+        "HloModule m, entry_computation_layout={(f16[1,8,1]{2,1,0})->(f16[2,4,8]{2,1,0}, f16[2,4,8]{2,1,0})}, replica_count=4\n"
+        "ENTRY e {\n p = f16[1,8,1] parameter(0)\n"
+        " g = f16[4,8,1] all-gather(p), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true\n"
+        " t = f16[1,4,8] transpose(g), dimensions={2,0,1}\n"
+        " ROOT both = (f16[2,4,8], f16[2,4,8]) all-gather(t, t), replica_groups={{0,1},{2,3}}, dimensions={0}\n}"
+    )
+    LayoutAssignment(backend=BackendName.GPU).run(module)
+
+    assert str(module.entry.find("t").shape) == "f16[1,4,8]{0,2,1}"
+    assert str(module.entry.find("both").shape) == "(f16[2,4,8]{0,2,1}, f16[2,4,8]{0,2,1})"
