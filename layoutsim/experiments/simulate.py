@@ -191,10 +191,13 @@ def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
 
 
 def profile_of(pipeline: Pipeline) -> MemoryProfile:
-    """The memory side of the backend that the pipeline's layout assignment is for."""
+    """The memory side of the backend that the pipeline's layout assignment is for.
+
+    The release is read off the pipeline's name, changed rules or not; a pipeline written out is of the newest.
+    """
     if _backend(pipeline) is BackendName.CPU:
         return CPU
-    return GPU_0_6_1 if pipeline.name == "xla-gpu-0.6.1" else GPU
+    return GPU_0_6_1 if pipeline.name.partition("{")[0] == "xla-gpu-0.6.1" else GPU
 
 
 def _backend(pipeline: Pipeline) -> BackendName:

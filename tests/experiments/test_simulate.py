@@ -6,6 +6,8 @@ import pytest
 
 import layoutsim
 from layoutsim.errors import InputError, PassError
+from layoutsim.experiments.simulate import profile_of
+from layoutsim.passes.presets import resolve_preset
 from layoutsim.passes.registry import parse_pipeline
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
@@ -89,6 +91,11 @@ def test_a_pipeline_can_be_passed_instead_of_a_preset() -> None:
 def test_a_pipeline_without_layout_assignment_is_refused() -> None:
     with pytest.raises(PassError, match="has no layout-assignment"):
         layoutsim.simulate(_module("axis0", "0.10.2"), "dead-code-elimination,copy-insertion")
+
+
+@pytest.mark.parametrize(("release", "alignment"), [("0.6.1", 128), ("0.6.2", 256)])
+def test_changed_rules_keep_the_alignment_of_their_release(release: str, alignment: int) -> None:
+    assert profile_of(resolve_preset(f"xla-gpu-{release}{{all-gather=ignore-degenerate}}")).alignment == alignment
 
 
 def test_memory_that_was_not_measured_is_an_error() -> None:
