@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from layoutsim.analysis.call_graph import CallGraph, async_start_of, called_computations
 from layoutsim.analysis.definitions import defined_indices, parameters_define
-from layoutsim.analysis.numbering import execution_order, instruction_order, numbering_order
+from layoutsim.analysis.numbering import Numbering, execution_order, numbering_from_text
 from layoutsim.analysis.phi_graph import PhiGraph
 from layoutsim.analysis.transfer import TRANSFER, Sets, phi_sources
 from layoutsim.analysis.values import Position, UserTable, Value, ValueSet, flat_size, rank_of, value_id
@@ -36,7 +36,8 @@ class Dataflow:
 
     Args:
         module: flattened, i.e. no loop body or branch is called from two places.
-        order: computations in the order in which values are numbered, callees first; XLA's own is the default.
+        numbering: computations, callees first, and their instructions in the order in which values are numbered; by default
+            what the module's text tells of it.
 
     Attributes:
         values: by id.
@@ -45,7 +46,7 @@ class Dataflow:
         UnsupportedError: a computation is called both by control flow and by a fusion, reducer or the like.
     """
 
-    def __init__(self, module: Module, *, order: Sequence[Computation] | None = None) -> None:
+    def __init__(self, module: Module, *, numbering: Numbering | None = None) -> None:
         self.module = module
         self.call_graph = CallGraph(module)
         self._users = UserTable()
@@ -54,7 +55,7 @@ class Dataflow:
         self.values: list[Value] = []
         self._moving: list[Instruction] = []
         self._parameters: dict[Computation, Sequence[Instruction]] = {}
-        self._orders = {c: instruction_order(c) for c in (numbering_order(module) if order is None else order)}
+        self._orders = numbering_from_text(module) if numbering is None else numbering
         self._define()
         phis = _Propagation(self).run()
         self._reduce(phis)

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.ir.computation import Computation
@@ -25,6 +25,15 @@ from layoutsim.ir.opcode import ASYNC_DONES, Opcode
 from layoutsim.ir.traverse import computations_post_order, post_order
 
 _CALLS_IN_ORDER = frozenset({Opcode.CALL, Opcode.ASYNC_START, Opcode.CONDITIONAL})
+
+
+Numbering = Mapping[Computation, Sequence[Instruction]]
+"""Computations in the order that numbers values, each with its instructions in that order."""
+
+
+def numbering_from_text(module: Module) -> Numbering:
+    """Orders (1) and (3), which are all that the text of a module tells."""
+    return {computation: instruction_order(computation) for computation in numbering_order(module)}
 
 
 def numbering_order(module: Module) -> list[Computation]:

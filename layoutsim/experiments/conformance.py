@@ -191,7 +191,7 @@ def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline
 def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
     """Buffer assignment on ``final``, compared with the report."""
     module, theirs = _module(folder, SCHEDULED), _report(folder)
-    assignment = assign_buffers(module, profile_of(pipeline), order=numbering_of(theirs, module))
+    assignment = assign_buffers(module, profile_of(pipeline), numbering=numbering_of(theirs, module))
     return compare_assignments(assignment_report(assignment), theirs)
 
 

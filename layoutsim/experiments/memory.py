@@ -213,9 +213,9 @@ def view_memory(module: Module, preset: str, reference: AssignmentReport | None 
     Raises:
         UnsupportedError: the module is not scheduled, or its call graph is not flat.
     """
-    order = None if reference is None else numbering_of(reference, module)
+    numbering = None if reference is None else numbering_of(reference, module)
     profile = TPU if is_tpu_module(module) else profile_of(resolve_preset(preset))
-    assignment = assign_buffers(module, profile, order=order)
+    assignment = assign_buffers(module, profile, numbering=numbering)
     comparison = compare_assignments(assignment_report(assignment), reference) if reference is not None else None
     return MemoryView(module, assignment, comparison)
 

@@ -22,7 +22,7 @@ from enum import Enum
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.analysis.liveness import LiveRanges
-from layoutsim.analysis.numbering import visiting_order
+from layoutsim.analysis.numbering import Numbering, visiting_order
 from layoutsim.analysis.ordering import DependencyOrder, ValueOrdering
 from layoutsim.analysis.values import Value
 from layoutsim.errors import UnsupportedError
@@ -55,7 +55,7 @@ def assign_buffers(
     profile: MemoryProfile,
     *,
     ordering: OrderingKind = OrderingKind.SCHEDULE,
-    order: Sequence[Computation] | None = None,
+    numbering: Numbering | None = None,
 ) -> BufferAssignment:
     """XLA's buffer assignment.
 
@@ -64,20 +64,18 @@ def assign_buffers(
         profile: the backend.
         ordering: what decides which values are live together. XLA orders by schedule, except where commands may run
             concurrently. Without a schedule nothing is packed; temporaries only join allocations that are free for them.
-        order: computations in the order that numbers values; ties of the heap depend on it. See
-            :func:`~layoutsim.analysis.numbering.numbering_order` for the default.
+        numbering: computations and instructions in the order that numbers values; ties of the heap depend on it. See
+            :func:`~layoutsim.analysis.numbering.numbering_from_text` for the default.
 
     Raises:
         UnsupportedError: a computation that needs one has no schedule, or the call graph is not flattened.
     """
     with no_collection():
-        return _assign(module, profile, ordering, order)
+        return _assign(module, profile, ordering, numbering)
 
 
-def _assign(
-    module: Module, profile: MemoryProfile, ordering: OrderingKind, order: Sequence[Computation] | None
-) -> BufferAssignment:
-    aliases = Aliases(Dataflow(module, order=order), profile.rules)
+def _assign(module: Module, profile: MemoryProfile, ordering: OrderingKind, numbering: Numbering | None) -> BufferAssignment:
+    aliases = Aliases(Dataflow(module, numbering=numbering), profile.rules)
     reach = split_computations(module)
     if ordering is OrderingKind.DEPENDENCY:
         return _Assigner(profile, aliases, None, reach).run()

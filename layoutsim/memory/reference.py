@@ -1,7 +1,8 @@
-"""The order of computations behind a report of XLA's: what a dump's text does not say, but its value ids do.
+"""The orders behind a report of XLA's: what a dump's text does not say, but its value ids do.
 
-Value ids follow an order of computations that XLA keeps while it compiles (memory spec, section 1.3). Ids break ties of the
-heap and sort printed values, so a comparison with a report begins by taking the order from it:
+Value ids follow an order of computations that XLA keeps while it compiles, and in each of them the order in which its
+instructions are stored (memory spec, section 1.3). Ids break ties of the heap and sort printed values, so a comparison with a
+report begins by taking both orders from it: :mod:`~layoutsim.memory.stored_order` has that of instructions. That of computations:
 
 1. Computations with reported values begin at a known id: their smallest one, less the rank of their first reported value.
 2. The others (fusion bodies, mostly) fill the gaps between those, to the last id, each in front of what calls it: as many of
@@ -18,18 +19,32 @@ from attrs import frozen
 
 from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.analysis.definitions import defined_indices, parameters_define
-from layoutsim.analysis.numbering import instruction_order
+from layoutsim.analysis.numbering import Numbering
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import ShapeIndex, subshapes
 from layoutsim.memory.report_format import AssignmentReport
+from layoutsim.memory.stored_order import stored_order
 
 
-def numbering_of(report: AssignmentReport, module: Module) -> list[Computation]:
-    """Computations in the order in which ``report``'s value ids were given out."""
-    values = _values_of_computations(module)
+def numbering_of(report: AssignmentReport, module: Module) -> Numbering:
+    """Computations and their instructions in the order in which ``report``'s value ids were given out."""
+    orders = _instruction_orders(report, module)
+    return {computation: orders[computation] for computation in _computations(report, module, orders)}
+
+
+def _instruction_orders(report: AssignmentReport, module: Module) -> Numbering:
+    ids: dict[str, int] = {}
+    for value in (reported.value for allocation in report.allocations for reported in allocation.values):
+        if not value.is_phi:
+            ids[value.name] = min(value.id, ids.get(value.name, value.id))
+    return {computation: stored_order(computation, ids) for computation in module.computations}
+
+
+def _computations(report: AssignmentReport, module: Module, orders: Numbering) -> list[Computation]:
+    values = _values_of_computations(module, orders)
     starts = _first_ids(report, values)
     known = sorted(starts, key=lambda c: starts[c])
     sizes = {computation: len(ranks) for computation, ranks in values.items()}
@@ -46,14 +61,14 @@ def numbering_of(report: AssignmentReport, module: Module) -> list[Computation]:
 # -- what is known -----------------------------------------------------------------------------------------------------
 
 
-def _values_of_computations(module: Module) -> dict[Computation, dict[tuple[str, ShapeIndex], int]]:
+def _values_of_computations(module: Module, orders: Numbering) -> dict[Computation, dict[tuple[str, ShapeIndex], int]]:
     """For each computation the rank of each value that it defines, phis left out."""
     graph = CallGraph(module)
     found: dict[Computation, dict[tuple[str, ShapeIndex], int]] = {}
     for computation in module.computations:
         own_parameters = parameters_define(graph[computation])
         ranks = found[computation] = {}
-        for instruction in instruction_order(computation):
+        for instruction in orders[computation]:
             for index in _defined(instruction, own_parameters):
                 ranks[instruction.name, index] = len(ranks)
     return found

@@ -1,8 +1,13 @@
 """Dead code elimination (``xla/hlo/transforms/simplifiers/hlo_dce.h``).
 
-1. An instruction that nobody uses goes, unless it is a root, a parameter, has a side effect or control edges; then what only it
-   used goes. A ``while`` goes if its body and condition have no side effect.
-2. Computations that nothing reaches from the entry go.
+Computations are visited from the entry, callers before callees, the last callee found first. In each:
+
+1. If it is the body of a fusion, outputs of the fusion that nobody uses go (:mod:`~layoutsim.passes.fusion_interface`).
+2. An instruction that nobody uses goes, unless it is a root, a parameter, has a side effect or control edges; then what only it
+   used goes. A ``while`` goes if its body and condition have no side effect. An ``after-all`` behind a side effect stays.
+3. If it is the body of a fusion, parameters that nobody uses go.
+
+Computations that were not met go.
 
 ::
 
@@ -19,8 +24,10 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from layoutsim.ir import Computation, Module
+from layoutsim.analysis.side_effects import has_side_effect
+from layoutsim.ir import Computation, Instruction, Module, Opcode
 from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.fusion_interface import remove_unused_outputs, remove_unused_parameters
 from layoutsim.passes.replace import can_remove, remove_with_unused_operands
 
 
@@ -31,29 +38,50 @@ class DeadCodeElimination(Pass):
     name: ClassVar[str] = "dead-code-elimination"
 
     def run(self, module: Module) -> PassResult:
-        removed = sum(_remove_dead(computation) for computation in reversed(module.computations))
-        dead = _unreachable(module)
+        visit = _Visit(module)
+        visit.run()
+        dead = [computation for computation in reversed(module.computations) if computation not in visit.reached]
         for computation in dead:
             module.remove_computation(computation)
-        remarks = [Remark(module.name, f"removed {removed} dead instructions")] if removed else []
-        remarks += [Remark(computation.name, "removed: nothing calls it") for computation in dead]
-        return PassResult(bool(removed or dead), tuple(remarks))
+        remarks = [*visit.remarks, *(Remark(computation.name, "removed: nothing calls it") for computation in dead)]
+        return PassResult(bool(remarks), tuple(remarks))
+
+
+class _Visit:
+    """One walk over the module; ``reached`` holds the computations met."""
+
+    def __init__(self, module: Module) -> None:
+        self.reached = {module.entry}
+        self.remarks: list[Remark] = []
+        self._pending: list[tuple[Computation, Instruction | None]] = [(module.entry, None)]
+
+    def run(self) -> None:
+        while self._pending:
+            computation, caller = self._pending.pop()
+            self._clean(computation, caller if caller is not None and caller.opcode is Opcode.FUSION else None)
+            for instruction in computation.instructions:
+                for callee in instruction.called_computations:
+                    if callee not in self.reached:
+                        self.reached.add(callee)
+                        self._pending.append((callee, instruction))
+
+    def _clean(self, computation: Computation, fusion: Instruction | None) -> None:
+        if fusion is not None and remove_unused_outputs(fusion):  # (1)
+            self.remarks.append(Remark(fusion.name, "lost its unused outputs"))
+        if removed := _remove_dead(computation):
+            self.remarks.append(Remark(computation.name, f"removed {removed} dead instructions"))
+        if fusion is not None and (removed := remove_unused_parameters(fusion)):  # (3)
+            self.remarks.append(Remark(fusion.name, f"lost {removed} unused operands"))
 
 
 def _remove_dead(computation: Computation) -> int:
-    """Rule (1)."""
+    """Rule (2)."""
     dead = [i for i in computation.instructions if not i.user_count and not i.is_root and can_remove(i)]
-    return sum(remove_with_unused_operands(i) for i in dead)
+    return sum(remove_with_unused_operands(i) for i in dead if not _ends_side_effects(i))
 
 
-def _unreachable(module: Module) -> list[Computation]:
-    """Rule (2), callers before callees."""
-    reached = {module.entry}
-    pending = [module.entry]
-    while pending:
-        for instruction in pending.pop().instructions:
-            for callee in instruction.called_computations:
-                if callee not in reached:
-                    reached.add(callee)
-                    pending.append(callee)
-    return [c for c in reversed(module.computations) if c not in reached]
+def _ends_side_effects(instruction: Instruction) -> bool:
+    if instruction.opcode is not Opcode.AFTER_ALL:
+        return False
+    sources = (o.operand(0) if o.opcode is Opcode.GET_TUPLE_ELEMENT else o for o in instruction.operands)
+    return any(has_side_effect(source) for source in sources)

@@ -20,7 +20,7 @@ from layoutsim.ir.payloads import CustomCallPayload
 
 def replace_instruction(old: Instruction, new: Instruction, *, relay_control: bool = False) -> bool:
     """Make all users of ``old`` read ``new``, and remove ``old``; ``False`` if rule (3) forbids it."""
-    if old.control_predecessors or old.control_successors:
+    if has_control_edges(old):
         if not relay_control:
             return False
         _relay_control(old, new)
@@ -84,8 +84,10 @@ def remove_with_unused_operands(instruction: Instruction) -> int:
 def can_remove(instruction: Instruction) -> bool:
     """Whether a value that nobody uses may go."""
     return (
-        instruction.opcode is not Opcode.PARAMETER
-        and not instruction.control_predecessors
-        and not instruction.control_successors
-        and not has_side_effect(instruction)
+        instruction.opcode is not Opcode.PARAMETER and not has_control_edges(instruction) and not has_side_effect(instruction)
     )
+
+
+def has_control_edges(instruction: Instruction) -> bool:
+    """Whether control edges say when it runs."""
+    return bool(instruction.control_predecessors or instruction.control_successors)

@@ -54,7 +54,7 @@ def folder(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def ours(folder: Path) -> BufferAssignment:
     module = parse_module(_read(folder / "final.hlo.gz"))
-    return assign_buffers(module, PROFILES[folder.name], order=numbering_of(_theirs(folder), module))
+    return assign_buffers(module, PROFILES[folder.name], numbering=numbering_of(_theirs(folder), module))
 
 
 def test_allocations_values_and_offsets_are_the_same(ours: BufferAssignment, folder: Path) -> None:

@@ -183,3 +183,113 @@ ENTRY e {
     )
 
     assert not DeadCodeElimination().run(module).changed
+
+
+def test_unused_outputs_of_a_fusion_go_with_the_operands_that_only_they_need() -> None:
+    module = parse_module(
+        """
+HloModule m
+body {
+  a = f32[4] parameter(0)
+  b = f32[4] parameter(1)
+  c = f32[4] parameter(2)
+  n = f32[4] negate(b)
+  s = f32[4] add(n, c)
+  ROOT t = (f32[4], f32[4], f32[4]) tuple(a, n, s)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  q = f32[4] parameter(1)
+  d = f32[4] abs(p)
+  f = (f32[4], f32[4], f32[4]) fusion(d, q, q), kind=kLoop, calls=body
+  x = f32[4] get-tuple-element(f), index=1
+  y = f32[4] get-tuple-element(f), index=2
+  ROOT r = f32[4] add(x, y)
+}"""
+    )
+    assert DeadCodeElimination().run(module).changed
+    verify(module)
+
+    entry = module.entry
+    assert [i.name for i in entry.instructions] == ["p", "q", "f", "x", "y", "r"]
+    assert [entry.find(name).tuple_index for name in ("x", "y")] == [0, 1]
+    assert [i.name for i in entry.find("f").to_apply.parameters] == ["param_0", "param_1"]
+
+
+def test_a_fusion_with_one_used_output_becomes_its_value() -> None:
+    module = parse_module(
+        """
+HloModule m
+body {
+  a = f32[4] parameter(0)
+  n = f32[4] negate(a)
+  ROOT t = (f32[4], f32[4]) tuple(a, n)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  f = (f32[4], f32[4]) fusion(p), kind=kLoop, calls=body
+  x = f32[4] get-tuple-element(f), index=1
+  ROOT r = f32[4] abs(x)
+}"""
+    )
+    DeadCodeElimination().run(module)
+    verify(module)
+
+    assert module.entry.root.operand(0) is module.entry.find("f")
+    assert module.entry.find("f").to_apply.root.name == "n"
+
+
+def test_outputs_of_custom_fusions_stay() -> None:
+    module = parse_module(
+        """
+HloModule m
+body {
+  a = f32[4] parameter(0)
+  ROOT t = (f32[4], f32[4]) tuple(a, a)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  f = (f32[4], f32[4]) fusion(p), kind=kCustom, calls=body
+  ROOT x = f32[4] get-tuple-element(f), index=1
+}"""
+    )
+
+    assert not DeadCodeElimination().run(module).changed
+
+
+def test_an_unused_operand_of_a_fusion_goes_even_with_a_side_effect() -> None:
+    # As in XLA, which asks about side effects of what only the operand used, not of the operand.
+    module = parse_module(
+        """
+HloModule m
+body {
+  a = f32[4] parameter(0)
+  b = f32[4] parameter(1)
+  ROOT n = f32[4] negate(b)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  c = f32[4] custom-call(p), custom_call_target="x", custom_call_has_side_effect=true
+  ROOT f = f32[4] fusion(c, p), kind=kLoop, calls=body
+}"""
+    )
+    DeadCodeElimination().run(module)
+    verify(module)
+
+    assert [i.name for i in module.entry.instructions] == ["p", "f"]
+
+
+def test_an_after_all_behind_a_side_effect_stays() -> None:
+    module = parse_module(
+        """
+HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  k = token[] after-all()
+  o = token[] outfeed(p, k), outfeed_shape=f32[4]{0}
+  a = token[] after-all(o)
+  ROOT r = f32[4] abs(p)
+}"""
+    )
+
+    assert not DeadCodeElimination().run(module).changed

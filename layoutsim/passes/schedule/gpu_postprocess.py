@@ -4,13 +4,15 @@
 2. Forwards: behind each instruction come at once those of its users and control successors that want to run early and wait for
    nothing else. Early: asynchronous starts that are not synchronous, custom calls with ``SCHEDULE_EARLIEST``.
 3. Backwards: in front of each instruction come at once those of its operands and control predecessors that want to run late
-   and whose users have all been placed. Late: dones of the starts in (2), custom calls with ``SCHEDULE_LATEST``.
+   and whose users have all been placed. Late: dones of the starts in (2), also behind ``async-update``s; custom calls with
+   ``SCHEDULE_LATEST``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from layoutsim.analysis.call_graph import async_start_of
 from layoutsim.ir import Instruction, Opcode
 from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.passes.async_collectives import is_collective_done, is_collective_start, is_synchronous
@@ -53,7 +55,11 @@ def _wants_early(instruction: Instruction) -> bool:
 def _wants_late(instruction: Instruction) -> bool:
     if instruction.opcode is Opcode.CUSTOM_CALL:
         return instruction.payload_as(CustomCallPayload).schedule == "SCHEDULE_LATEST"
-    return instruction.opcode in _LATE and _wants_early(instruction.operand(0))
+    return instruction.opcode in _LATE and _wants_early(_start_of(instruction))
+
+
+def _start_of(done: Instruction) -> Instruction:
+    return async_start_of(done) if done.opcode is Opcode.ASYNC_DONE else done.operand(0)
 
 
 def _early(order: Sequence[Instruction]) -> list[Instruction]:  # (2)

@@ -52,3 +52,23 @@ def test_order_without_such_pairs_stays() -> None:
     text = "HloModule m\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT n = f32[8] negate(p)\n}\n"
 
     assert _processed(text) == ["p", "n"]
+
+
+def test_a_done_behind_an_update_goes_down_and_the_update_stays() -> None:
+    text = """
+HloModule m
+a {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] negate(x)
+}
+ENTRY e {
+  p = f32[8] parameter(0)
+  start = ((f32[8]), f32[8], u32[]) async-start(p), calls=a
+  update = ((f32[8]), f32[8], u32[]) async-update(start)
+  done = f32[8] async-done(update)
+  n = f32[8] abs(p)
+  ROOT t = (f32[8], f32[8]) tuple(done, n)
+}
+"""
+
+    assert _processed(text) == ["p", "start", "update", "n", "done", "t"]
