@@ -14,6 +14,14 @@ def human_bytes(size: int) -> str:
     return f"{sign}{value:.0f} B" if unit == 0 else f"{sign}{value:.2f} {_UNITS[unit]}"
 
 
+def unit_of(size: int) -> tuple[str, int]:
+    """The unit in which ``size`` is a number from 1 to 1024, and its bytes: ``("MiB", 1048576)``."""
+    power = 0
+    while size >= 1024 ** (power + 1) and power < len(_UNITS) - 1:
+        power += 1
+    return _UNITS[power], 1024**power
+
+
 def exact_bytes(size: int) -> str:
     """``167,772,160 B (160.00 MiB)``."""
     return f"{size:,} B" if abs(size) < 1024 else f"{size:,} B ({human_bytes(size)})"
