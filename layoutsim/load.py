@@ -18,8 +18,10 @@ each pass that changed the module, numbered in the order they ran):
 7. ``scheduled``: ``TARGET_after_optimizations``.
 8. ``before_optimizations``: as the frontend wrote it.
 
-Text is preferred to a proto of the same stage, because the proto does not hold partition and replica counts. An entry layout
-that a text leaves out is automatic (unset): XLA prints every layout that is set.
+Text is preferred to a proto of the same stage, because the proto does not hold partition and replica counts. But text is in
+post-order, and only the ids in the proto tell in which order XLA stores instructions, which decides some layouts on CPU. Where
+a text has its proto beside it (``--xla_dump_hlo_as_proto``), they are stored in that order. An entry layout that a text leaves
+out is automatic (unset): XLA prints every layout that is set.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from attrs import field, frozen
@@ -106,10 +109,12 @@ def load(path: str | os.PathLike[str], stage: str | None = None, *, module: str 
     files = _container(place)
     if files is not None:
         chosen = _choose(place, _stages_in(place, files), wanted, module)
-        return parse_bytes(files.read(chosen.file), f"{place}/{chosen.file}")
+        return _parse(files, chosen.file, place)
     if stage is not None or module is not None:
         what = "stage" if stage is not None else "module"
         raise InputError(f"{place}: a {what} can be chosen in a dump folder or an archive of one, and this is a single file")
+    if place.is_file():
+        return _parse(_folder(place.parent), place.name, place.parent)
     return parse_bytes(_read_file(place), str(place))
 
 
@@ -139,6 +144,40 @@ def parse_bytes(data: bytes, path: str) -> Module:
 
         return module_from_bytes(data, path)
     return parse_module(_decode(data, path), path=path, options=_KEEP_AUTOMATIC)
+
+
+def _parse(files: _Files, name: str, place: Path) -> Module:
+    """The module in a file, stored in the order of the proto beside it."""
+    module = parse_bytes(files.read(name), str(place / name))
+    twin = _proto_beside(name, files.sizes)
+    if twin is not None:
+        store_as_in_proto(module, files.read(twin), str(place / twin))
+    return module
+
+
+def store_as_in_proto(module: Module, proto: bytes, path: str = "module.pb") -> None:
+    """Store the instructions of a module read from text in the order in which XLA had them, which its proto tells.
+
+    Without protobuf, or where the proto is damaged or of another module, the order of the text stays.
+    """
+    with suppress(InputError, ParseError):
+        _store_like(module, parse_bytes(proto, path))
+
+
+def _proto_beside(name: str, names: Collection[str]) -> str | None:
+    stem = re.sub(r"(\.hlo)?(\.txt)?(\.gz)?$", "", name)
+    twins = (f"{stem}{ending}" for ending in (".hlo.pb", ".pb", ".hlo.pb.gz", ".pb.gz"))
+    return None if ".pb" in name else next((twin for twin in twins if twin in names), None)
+
+
+def _store_like(module: Module, other: Module) -> None:
+    """Give the instructions of ``module`` the order that ``other`` has them in, where both have the same ones."""
+    orders = {computation.name: [i.name for i in computation.instructions] for computation in other.computations}
+    for computation in module.computations:
+        by_name = {instruction.name: instruction for instruction in computation.instructions}
+        order = orders.get(computation.name, [])
+        if by_name.keys() == set(order):
+            computation.reorder(by_name[name] for name in order)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------------------------

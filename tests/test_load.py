@@ -243,6 +243,20 @@ def test_text_is_preferred_to_a_proto_of_the_same_stage(tmp_path: Path) -> None:
     assert load(tmp_path).name == "text"
 
 
+def test_text_is_stored_in_the_order_of_the_proto_beside_it(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    from layoutsim.proto import module_to_bytes
+
+    text = "HloModule m\nENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[2] parameter(1)\n  ROOT c = f32[2] add(a, b)\n}\n"
+    stored = parse_module(text)
+    a, b, c = stored.entry.instructions
+    stored.entry.reorder([b, a, c])
+    (tmp_path / "m.txt").write_text(text)
+    (tmp_path / "m.hlo.pb").write_bytes(module_to_bytes(stored))
+
+    assert [i.name for i in load(tmp_path / "m.txt").entry.instructions] == ["b", "a", "c"]
+
+
 def test_a_damaged_proto_is_a_parse_error_that_names_the_file(tmp_path: Path) -> None:
     pytest.importorskip("google.protobuf")
     (tmp_path / "a.pb").write_bytes(b"\x0a\xff\xff")

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 
 from layoutsim.cli.common import add_json, print_json, progress, read_module
-from layoutsim.experiments.conformance import Backend, Stage, Verdict, check_folder, check_live
+from layoutsim.experiments.conformance import Stage, Verdict, check_folder
+from layoutsim.experiments.live import Backend, check_live
 
 NAME = "check"
 HELP = "hold layoutsim against what the real compiler did; exit code 1 on any difference"

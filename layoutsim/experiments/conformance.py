@@ -25,21 +25,12 @@ from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
 from layoutsim.memory.reported import assignment_report
-from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, ask
 from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.compare import LayoutComparison, compare_layouts, instruction_names
 from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
-from layoutsim.text import ParseOptions, parse_module
-
-
-class Backend(StrEnum):
-    """Which real compiler to ask."""
-
-    GPU = "gpu"
-    CPU = "cpu"
 
 
 class Stage(StrEnum):
@@ -113,47 +104,6 @@ def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = No
     )
 
 
-@no_collection()
-def check_live(
-    module: Module, backend: Backend = Backend.GPU, stage: Stage = Stage.LAYOUT, preset: str | None = None
-) -> Verdict:
-    """Ask the installed real compiler what it does with a module, and compare.
-
-    Args:
-        module: as it enters layout assignment; stays as it is.
-        backend: whose compiler.
-        stage: ``layout`` lets the compiler run layout assignment only; ``pipeline`` and ``all`` copy insertion, scheduling and
-            buffer assignment too.
-        preset: the newest of the backend when absent.
-
-    Raises:
-        OracleMissingError: jax (or its CUDA plugin) is not installed.
-        InputError: the compiler refused the module; the message says why.
-    """
-    chosen = preset or _NEWEST[backend]
-    pipeline = resolve_preset(chosen)
-    whole = stage in (Stage.PIPELINE, Stage.ALL)
-    answer = ask(module, backend.value, BARE_PIPELINE if whole else LAYOUT_ASSIGNMENT)
-    if answer.before_layout is None or answer.after_layout is None:
-        raise InputError(f"the compiler did not get through layout assignment: {answer.note or 'no reason given'}")
-    ours = parse_module(answer.before_layout, options=_AS_DUMPED)
-    layout = compare_layout_assignment(ours, parse_module(answer.after_layout, options=_AS_DUMPED), pipeline)
-    if not whole:
-        return Verdict(chosen, layout=layout)
-    if answer.buffer_assignment is None:
-        raise InputError(f"the compiler did not get through buffer assignment: {answer.note or 'no reason given'}")
-    buffers = _run_behind_layouts(ours, pipeline)
-    compared = compare_assignments(buffers, parse_assignment_report(answer.buffer_assignment), names=False)
-    first = "layout" if not layout.agrees else "" if compared.agrees else "buffers"
-    return Verdict(chosen, layout=layout, pipeline=PipelineComparison(compared, first))
-
-
-_AS_DUMPED = ParseOptions(keep_module_auto_layouts=True)
-"""In XLA's dumps an entry layout that is not there is automatic."""
-
-_NEWEST = {Backend.GPU: "xla-gpu-0.10.2", Backend.CPU: "xla-cpu-0.10.2"}
-
-
 def preset_of_folder(folder: Path) -> str:
     """``xla-gpu-0.6.1`` for a folder called ``gpu-0.6.1`` or ``gpu-0.6.1-bare``; the default preset otherwise."""
     name = f"xla-{folder.resolve().name.removesuffix('-bare')}"
@@ -190,8 +140,12 @@ def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline
 
 def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
     """Buffer assignment on ``final``, compared with the report."""
-    module, theirs = _module(folder, SCHEDULED), _report(folder)
-    assignment = assign_buffers(module, profile_of(pipeline), numbering=numbering_of(theirs, module))
+    return compare_buffers(_module(folder, SCHEDULED), _report(folder), pipeline)
+
+
+def compare_buffers(scheduled: Module, theirs: AssignmentReport, pipeline: Pipeline) -> BufferComparison:
+    """Assign the buffers of a scheduled module as the pipeline's backend does, and compare with the compiler's report."""
+    assignment = assign_buffers(scheduled, profile_of(pipeline), numbering=numbering_of(theirs, scheduled))
     return compare_assignments(assignment_report(assignment), theirs)
 
 
@@ -199,15 +153,15 @@ def check_pipeline(folder: Path, pipeline: Pipeline) -> PipelineComparison:
     """Layout assignment and everything behind it on ``before_layout``; allocations compared with the report."""
     module = _module(folder, BEFORE_LAYOUT)
     _layout_assignment(pipeline).run(module)
-    buffers = compare_assignments(_run_behind_layouts(module, pipeline), _report(folder), names=False)
+    buffers = compare_behind_layouts(module, _report(folder), pipeline)
     return PipelineComparison(buffers, "" if buffers.agrees else _first_difference(folder, pipeline))
 
 
-def _run_behind_layouts(module: Module, pipeline: Pipeline) -> AssignmentReport:
-    """Run the passes behind layout assignment, assign buffers and report them."""
+def compare_behind_layouts(module: Module, theirs: AssignmentReport, pipeline: Pipeline) -> BufferComparison:
+    """Run the passes behind layout assignment, in place, assign buffers, and compare allocations with the compiler's."""
     position = [p.name for p in pipeline.passes].index(LayoutAssignment.name)
     Pipeline(pipeline.passes[position + 1 :]).run(module)
-    return assignment_report(assign_buffers(module, profile_of(pipeline)))
+    return compare_assignments(assignment_report(assign_buffers(module, profile_of(pipeline))), theirs, names=False)
 
 
 def _first_difference(folder: Path, pipeline: Pipeline) -> str:

@@ -18,17 +18,24 @@ _STAGES = {
 _BEFORE = (r"\.before_layout-assignment", r"layout_assignment\.after_pipeline-start", r"\.after_flatten-call-graph\.")
 
 
-def read_dumps(folder: Path) -> dict[str, str]:
+def read_dumps(folder: Path) -> dict[str, str | bytes]:
     """The texts of the last compilation by stage: ``before_layout``, ``after_layout``, ``final`` and the reports.
+
+    Where the compiler dumps protos, ``before_layout_proto`` is that of the first.
 
     Stages that the compiler did not reach are missing. A pass that changes nothing dumps nothing after it, so
     ``after_layout`` is ``before_layout`` then, provided that the compiler got further.
     """
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    found = {stage: path.read_text() for stage, pattern in _STAGES.items() if (path := _largest(files, pattern))}
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".pb")
+    found: dict[str, str | bytes] = {
+        stage: path.read_text() for stage, pattern in _STAGES.items() if (path := _largest(files, pattern))
+    }
     before = next((path for pattern in _BEFORE if (path := _largest(files, pattern))), None)
     if before is not None:
         found["before_layout"] = before.read_text()
+        proto = before.with_suffix(".hlo.pb")
+        if proto.exists():
+            found["before_layout_proto"] = proto.read_bytes()
         if "final" in found:
             found.setdefault("after_layout", found["before_layout"])
     return found

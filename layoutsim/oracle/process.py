@@ -53,6 +53,7 @@ class Answer:
     Attributes:
         release: of jax, such as ``0.10.2``.
         before_layout: the module as it entered layout assignment.
+        before_layout_proto: the same as a binary proto, which tells in which order instructions are stored; CPU only.
         sizes: bytes by kind when code was generated, else empty.
         note: the compiler's own words when it refused. After single passes, code generation nearly always refuses; that
             is no failure of what came before.
@@ -68,6 +69,7 @@ class Answer:
     memory_usage_report: str | None = None
     live_range: str | None = None
     sizes: Mapping[str, int] = field(factory=dict[str, int])
+    before_layout_proto: bytes | None = None
     note: str = ""
     aborted: bool = False
     timed_out: bool = False
@@ -206,7 +208,8 @@ def _environment(backend: Backend, passes: Sequence[str], devices: int, dumps: P
     if passes:
         flags.append(f"--xla_enable_hlo_passes_only={','.join(passes)}")
     settings = {"XLA_FLAGS": " ".join(flags), "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if backend == "cpu":
+    if backend == "cpu":  # the way into this compiler changes the order in which instructions are stored
+        settings["XLA_FLAGS"] += " --xla_dump_hlo_as_proto"
         settings["JAX_PLATFORMS"] = "cpu"
     return {**os.environ, **settings}
 

@@ -1,12 +1,13 @@
 """Run random modules through the real compiler and through layoutsim, compare, and reduce what differs.
 
-    python -m layoutsim.testing.differential --backend gpu --count 1000 [--first SEED] [--out DIR]
+    python -m layoutsim.testing.differential --backend gpu --count 1000 [--first SEED] [--stage all] [--out DIR]
 
 Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`). The real compiler runs layout assignment alone
 (:mod:`layoutsim.oracle`); our pass, with the rules of that release, runs on the module that the compiler says it saw; every
-layout, copy and root must agree.
-Of each module that differs, a reduced one goes to ``DIR`` as ``BACKEND-SEED.hlo`` (before) and ``BACKEND-SEED.after.hlo``
-(the compiler's answer), which is how fixtures come to be.
+layout, copy and root must agree. With ``--stage all`` copy insertion, scheduling and buffer assignment run too: allocations
+must agree from layout assignment on, and all offsets on the compiler's own scheduled module.
+Of each module that differs, a reduced one goes to ``DIR`` as ``BACKEND-SEED.hlo`` (before), with the compiler's answers
+(``BACKEND-SEED.after.hlo`` and so on), which is how fixtures come to be.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from layoutsim.errors import LayoutsimError
+from layoutsim.experiments.conformance import Stage
+from layoutsim.experiments.live import check_answer, module_before_layout
 from layoutsim.ir import Module
-from layoutsim.oracle import Answer, Backend, Oracle
+from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, Answer, Backend, Oracle
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import preset
@@ -44,14 +47,15 @@ class Verdict(StrEnum):
     """What a comparison came to."""
 
     AGREES = "agrees"
-    AGREES_AS_PRINTED = "agrees once stored as printed"
     BOTH_REFUSE = "both refuse"
     NOT_ASKED = "compiler refuses the module before layout assignment"
+    NO_MEMORY = "agrees, and the compiler refuses the module behind layout assignment"
     COMPILER_DOES_NOT_END = "the compiler does not end"
     ONLY_WE_REFUSE = "only we refuse"
     WE_CRASH = "we crash"
     ONLY_COMPILER_REFUSES = "only the compiler refuses"
     DIFFERS = "differs"
+    MEMORY_DIFFERS = "differs behind layout assignment"
 
 
 @frozen
@@ -66,30 +70,21 @@ class Comparison:
         return self.verdict in _FAILURES
 
 
-_FAILURES = (Verdict.DIFFERS, Verdict.ONLY_WE_REFUSE, Verdict.WE_CRASH, Verdict.ONLY_COMPILER_REFUSES)
+_FAILURES = (Verdict.DIFFERS, Verdict.MEMORY_DIFFERS, Verdict.ONLY_WE_REFUSE, Verdict.WE_CRASH, Verdict.ONLY_COMPILER_REFUSES)
 
 
-def compare_with_compiler(module: Module, oracle: Oracle) -> tuple[Comparison, Answer]:
-    """Our layout assignment against the compiler's.
-
-    Results depend on the order in which the compiler stores instructions, which its dumps do not show, and the way into the
-    CPU compiler changes it. So a module that differs is asked about once more, now stored as it was printed.
-    """
+def compare_with_compiler(module: Module, oracle: Oracle, stage: Stage = Stage.LAYOUT) -> tuple[Comparison, Answer]:
+    """Our layout assignment, and with :attr:`Stage.ALL` what follows it, against the compiler's."""
     answer = oracle.ask(module)
-    first = compare_with_answer(answer, oracle.backend)
-    if first.verdict is not Verdict.DIFFERS or answer.before_layout is None:
-        return first, answer
-    answer = oracle.ask(answer.before_layout)
-    second = compare_with_answer(answer, oracle.backend)
-    return (evolve(first, verdict=Verdict.AGREES_AS_PRINTED) if second.verdict is Verdict.AGREES else second), answer
+    return compare_with_answer(answer, oracle.backend, stage), answer
 
 
-def compare_with_answer(answer: Answer, backend: Backend) -> Comparison:
-    """Our layout assignment against an answer of the compiler."""
+def compare_with_answer(answer: Answer, backend: Backend, stage: Stage = Stage.LAYOUT) -> Comparison:
+    """Our passes against an answer of the compiler."""
     if answer.before_layout is None:
         return Comparison(Verdict.NOT_ASKED, (answer.note[:300],))
     layout_pass = _rules_of(answer.release, backend)
-    before = parse_module(answer.before_layout, options=_AS_DUMPED)
+    before = module_before_layout(answer)
     if answer.after_layout is None and answer.timed_out:
         return Comparison(Verdict.COMPILER_DOES_NOT_END)
     if answer.after_layout is None:
@@ -103,7 +98,20 @@ def compare_with_answer(answer: Answer, backend: Backend) -> Comparison:
         return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
     if not found.agrees or found.stored_last:
         return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)) or found.stored_last)
-    return Comparison(Verdict.AGREES)
+    return Comparison(Verdict.AGREES) if stage is Stage.LAYOUT else _compare_memory(answer, backend)
+
+
+def _compare_memory(answer: Answer, backend: Backend) -> Comparison:
+    """Buffers and pipeline, where layouts agree."""
+    if answer.buffer_assignment is None:
+        return Comparison(Verdict.NO_MEMORY, (answer.note[:300],))
+    try:
+        found = check_answer(answer, f"xla-{backend}-{answer.release}", Stage.ALL)
+    except Exception as error:  # as for layouts
+        return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
+    assert found.buffers is not None and found.pipeline is not None
+    differences = [*found.buffers.differences, *found.pipeline.buffers.differences]
+    return Comparison(Verdict.MEMORY_DIFFERS, tuple(map(str, differences))) if differences else Comparison(Verdict.AGREES)
 
 
 def _rules_of(release: str, backend: Backend) -> LayoutAssignment:
@@ -143,13 +151,14 @@ def run_differential(
     oracle: Oracle,
     *,
     limits: Limits | None = None,
+    stage: Stage = Stage.LAYOUT,
     report: Callable[[int, Comparison], None] = lambda seed, comparison: None,
 ) -> Run:
     """Compare the modules of these seeds; ``report`` hears of each failure when it is found."""
     limits = limits or Limits(devices=oracle.devices, backend=oracle.backend, release=oracle.start())
     run, start = Run(), time.monotonic()
     for seed in seeds:
-        comparison, _ = compare_with_compiler(random_module(seed, limits), oracle)
+        comparison, _ = compare_with_compiler(random_module(seed, limits), oracle, stage)
         run.verdicts[comparison.verdict] += 1
         if comparison.is_failure:
             run.failures[seed] = comparison
@@ -158,14 +167,16 @@ def run_differential(
     return run
 
 
-def reduce_failure(module: Module, oracle: Oracle, verdict: Verdict, *, max_tries: int = 400) -> tuple[Module, Answer]:
+def reduce_failure(
+    module: Module, oracle: Oracle, verdict: Verdict, stage: Stage = Stage.LAYOUT, *, max_tries: int = 400
+) -> tuple[Module, Answer]:
     """The smallest module found that fails with the same verdict, and the compiler's answer for it."""
 
     def fails(candidate: Module) -> bool:
-        return compare_with_compiler(in_post_order(candidate), oracle)[0].verdict is verdict
+        return compare_with_compiler(in_post_order(candidate), oracle, stage)[0].verdict is verdict
 
     reduced = reduce_module(module, fails, max_tries=max_tries)
-    return reduced, compare_with_compiler(reduced, oracle)[1]
+    return reduced, compare_with_compiler(reduced, oracle, stage)[1]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -174,19 +185,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--backend", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--count", type=int, default=100, help="modules to compare")
     parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--stage", choices=("layout", "all"), default="layout", help="how far to compare (default: layout)")
     parser.add_argument("--steps", type=int, default=Limits().steps, help="at most so many steps in the entry")
     parser.add_argument("--out", type=Path, help="folder for reduced modules that differ")
     parser.add_argument("--reduce", type=int, default=10, help="reduce at most so many")
     options = parser.parse_args(arguments)
-    backend = cast("Backend", options.backend)
+    backend, stage = cast("Backend", options.backend), Stage(options.stage)
+    passes = LAYOUT_ASSIGNMENT if stage is Stage.LAYOUT else BARE_PIPELINE
     seeds = range(options.first, options.first + options.count)
-    with Oracle(backend, devices=DEVICES, timeout=SECONDS_A_MODULE) as oracle:
+    with Oracle(backend, passes, DEVICES, timeout=SECONDS_A_MODULE) as oracle:
         limits = Limits(devices=DEVICES, backend=backend, release=oracle.start(), steps=options.steps)
-        run = run_differential(seeds, oracle, limits=limits, report=_print_failure)
+        run = run_differential(seeds, oracle, limits=limits, stage=stage, report=_print_failure)
         print(f"{backend} {oracle.release}: seeds {seeds.start}..{seeds.stop - 1}, {run}")
         for seed, comparison in list(run.failures.items())[: options.reduce if options.out else 0]:
-            reduced, answer = reduce_failure(random_module(seed, limits), oracle, comparison.verdict)
-            _save(options.out, f"{backend}-{seed}", reduced, answer, backend)
+            reduced, answer = reduce_failure(random_module(seed, limits), oracle, comparison.verdict, stage)
+            _save(options.out, f"{backend}-{seed}", reduced, answer, compare_with_answer(answer, backend, stage))
     return 1 if run.failures else 0
 
 
@@ -194,12 +207,13 @@ def _print_failure(seed: int, comparison: Comparison) -> None:
     print(f"seed {seed} {comparison.verdict}: {'; '.join(comparison.details)[:500]}", flush=True)
 
 
-def _save(folder: Path, stem: str, module: Module, answer: Answer, backend: Backend) -> None:
+def _save(folder: Path, stem: str, module: Module, answer: Answer, comparison: Comparison) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{stem}.hlo").write_text(answer.before_layout or module.to_text())
-    if answer.after_layout is not None:
-        (folder / f"{stem}.after.hlo").write_text(answer.after_layout)
-    comparison = compare_with_answer(answer, backend)
+    texts = {"after.hlo": answer.after_layout, "final.hlo": answer.final, "buffer-assignment.txt": answer.buffer_assignment}
+    for ending, text in texts.items():
+        if text is not None:
+            (folder / f"{stem}.{ending}").write_text(text)
     (folder / f"{stem}.txt").write_text("\n".join([comparison.verdict, *comparison.details, ""]))
 
 
