@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from layoutsim.errors import InputError
 from layoutsim.experiments.simulate import Simulation, memory_rows
-from layoutsim.report.copies import CopyRecord
-from layoutsim.report.page import render_page
-from layoutsim.report.tables import copy_rows
+from layoutsim.memory.waste import waste_report
+from layoutsim.report.page import PageContent, render_page
 from layoutsim.report.timeline import timeline
 
-MOST_CHAINS = 200
+MOST_CHAINS = 2000
 """Copies whose chains are written out, the largest first."""
 
 
@@ -24,14 +23,15 @@ def report_page(result: Simulation, *, remedies: bool = True) -> str:
     """
     if result.assignment is None:
         raise InputError("the report needs memory: simulate(..., measure_memory=True)")
-    chosen: tuple[CopyRecord, ...] = result.transposing_copies[:MOST_CHAINS]
-    return render_page(
+    chosen = result.transposing_copies[:MOST_CHAINS]
+    content = PageContent(
         title=result.module.name,
         preset=result.preset,
         instruction_count=result.module.instruction_count,
-        figures=[memory_rows(result.memory)],
-        copies=copy_rows(result.copies, include_free=True),
+        figures=memory_rows(result.memory),
+        waste=waste_report(result.assignment),
+        copies=result.copies,
         explanations=[result.explain(copy, remedies=remedies) for copy in chosen],
         line=timeline(result.assignment),
-        marked=[copy.name for copy in result.transposing_copies],
     )
+    return render_page(content)

@@ -25,6 +25,7 @@ _COLORS = {
     Waste.LOOP_CARRY.value: "#e2873a",
     Waste.PADDING.value: "#7a6a5d",
     Waste.NEEDED.value: "#4f7cac",
+    Waste.FRAGMENTATION.value: "#9aa0a6",
     OTHERS: "#b4c3d3",
 }
 

@@ -1,76 +1,146 @@
 """One self-contained HTML page about a simulation: figures, an interactive timeline, the copies and their chains.
 
-The page holds its data and needs nothing from elsewhere. For large modules it stays small: only the largest values are listed
-by name (:data:`MOST_SPANS`), while the curve counts all of them.
+The page holds its data (:mod:`layoutsim.report.page_data`) and needs nothing from elsewhere; its parts are in ``web/``. What
+has to be readable without a script is written here: figures, what is alive at the peak, and a picture for each kind of copy.
 """
 
 from __future__ import annotations
 
-import html
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
 from importlib.resources import files
 
+from attrs import frozen
+
+from layoutsim.ir.shape import shape_text
+from layoutsim.memory.waste import WasteReport, WasteRow
+from layoutsim.report.colors import color_of
+from layoutsim.report.copies import CopyRecord
+from layoutsim.report.copy_groups import CopyGroup, copy_groups
 from layoutsim.report.explain import Explanation
-from layoutsim.report.tables import Rows
+from layoutsim.report.page_data import copy_data, memory_data
+from layoutsim.report.propagation import propagation_picture
+from layoutsim.report.svg import STYLE, to_svg
+from layoutsim.report.tables import Rows, copy_rows
 from layoutsim.report.timeline import Timeline
+from layoutsim.report.units import count, exact_bytes, human_bytes
 
-MOST_SPANS = 4000
-"""Values that the timeline can name."""
+MOST_PICTURES = 50
+"""Kinds of copies that get a picture, the largest first."""
+_MOST_AT_PEAK = 15
+_LARGEST_COLUMNS = ("value", "shape", "#bytes", "class", "because")
+_SCRIPTS = ("format.js", "timeline.js", "copies.js", "chains.js")
 
 
-def render_page(
-    title: str,
-    preset: str,
-    instruction_count: int,
-    figures: Sequence[Rows],
-    copies: Rows,
-    explanations: Sequence[Explanation],
-    line: Timeline,
-    marked: Collection[str],
-) -> str:
-    """The page as text.
+@frozen(eq=False)
+class PageContent:
+    """What a page shows.
 
-    Args:
-        figures: tables to begin with.
-        marked: names of the copies, drawn in colour.
+    Attributes:
+        figures: a table to begin with.
+        copies: all of them, as the table lists them.
+        explanations: of some, usually the transposing ones.
     """
-    template = files("layoutsim.report").joinpath("page.html").read_text(encoding="utf-8")
+
+    title: str
+    preset: str
+    instruction_count: int
+    figures: Rows
+    waste: WasteReport
+    copies: Sequence[CopyRecord]
+    explanations: Sequence[Explanation]
+    line: Timeline
+
+
+def render_page(content: PageContent) -> str:
+    """The page as text."""
+    groups = copy_groups(content.explanations)
+    names = {copy.name for copy in content.copies if copy.transposing}
+    data = memory_data(content.line, names) | copy_data(content.copies, groups)
+    static = content.line.static_bytes
+    summary = copy_rows(content.copies)
     parts = {
-        "__TITLE__": html.escape(title),
-        "__PRESET__": html.escape(preset),
-        "__COUNT__": f"{instruction_count:,}",
-        "__FIGURES__": "\n".join(f'<div class="scroll">{rows.to_html()}</div>' for rows in figures),
-        "__COPIES__": f'<div class="scroll">{copies.to_html()}</div>',
-        "__CHAINS__": "\n".join(map(_chain, explanations)) or "<p>No transposing copies: nothing to explain.</p>",
-        "__DATA__": _data(line, set(marked)),
+        "TITLE": escape(content.title),
+        "PRESET": escape(content.preset),
+        "COUNT": f"{content.instruction_count:,}",
+        "STYLE": _read("page.css") + STYLE,
+        "FIGURES": content.figures.to_html(),
+        "STATIC": f"Arguments, outputs and constants ({human_bytes(static)}) are held all the time.",
+        "PEAK": _peak(content.waste),
+        "COPIES": escape(". ".join(filter(None, [summary.title, summary.note.replace("--all lists them", "bytes: 0")]))),
+        "WHY": "\n".join(_why(number, group) for number, group in enumerate(groups)) or "<p>Nothing is transposed.</p>",
+        "DATA": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        "SCRIPT": "\n".join(map(_read, _SCRIPTS)),
     }
-    for mark, text in parts.items():
-        template = template.replace(mark, text)
-    return template
+    return _fill(_read("page.html"), parts)
 
 
-def _chain(explanation: Explanation) -> str:
-    copy = explanation.copy
-    summary = f"<code>{html.escape(copy.name)}</code>: {html.escape(copy.shape)} {copy.from_layout} to {copy.to_layout}"
-    return f"<details><summary>{summary}</summary><pre>{html.escape(explanation.to_text())}</pre></details>"
+def _read(name: str) -> str:
+    return files("layoutsim.report").joinpath("web", name).read_text(encoding="utf-8")
 
 
-def _data(line: Timeline, marked: set[str]) -> str:
-    colored = [0] * (len(line.live_bytes) + 1)
-    for span in line.spans:
-        if span.name.partition("{")[0] in marked:
-            colored[span.start] += span.size_bytes
-            colored[span.end] -= span.size_bytes
-    total, curve = 0, list[int]()
-    for change in colored[:-1]:
-        total += change
-        curve.append(total)
-    largest = sorted(line.spans, key=lambda span: (-span.size_bytes, span.name))[:MOST_SPANS]
-    data = {
-        "live": line.live_bytes,
-        "marked": curve,
-        "peak": line.peak_time,
-        "spans": [[s.name, s.start, s.end, s.size_bytes, s.shape, s.location or s.opcode] for s in largest],
-    }
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+def _fill(template: str, parts: dict[str, str]) -> str:
+    """Put the parts into the template, which names them ``__NAME__``; what they contain is not looked at again."""
+    pieces = template.split("__")
+    return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def _peak(waste: WasteReport) -> str:
+    total = sum(row.size for row in waste.rows)
+    classes = [
+        [_swatched(name), _number(f"{size:,}"), _number(human_bytes(size)), _number(f"{size / max(total, 1):.1%}")]
+        for name, size in waste.bytes_by_class.items()
+    ]
+    largest = [_largest(row) for row in waste.rows[:_MOST_AT_PEAK]]
+    rest = len(waste.rows) - len(largest)
+    note = f'<p class="soft">and {count(rest, "smaller one", "smaller ones")}</p>' if rest else ""
+    return (
+        '<p class="soft">Arguments and constants included. A class names what could be saved; the rest is needed.</p>'
+        + f'<div class="columns">{_table(["by class", "#bytes", "#≈", "#part"], classes)}</div>'
+        + f'<h3>The largest</h3><div class="largest">{_table(_LARGEST_COLUMNS, largest)}</div>{note}'
+    )
+
+
+def _largest(row: WasteRow) -> list[str]:
+    shape = "" if row.value is None else shape_text(row.value.shape)
+    return [
+        f"<td><code>{escape(row.label)}</code></td>",
+        f"<td><code>{escape(shape)}</code></td>",
+        _number(f"{row.size:,}"),
+        _swatched(row.waste.value),
+        f"<td>{escape(row.reason)}</td>",
+    ]
+
+
+def _swatched(group: str) -> str:
+    return f'<td><span class="swatch" style="background:{color_of(group)}"></span>{escape(group)}</td>'
+
+
+def _number(text: str) -> str:
+    return f'<td class="number">{text}</td>'
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of finished cells; a column whose name begins with ``#`` holds numbers."""
+    head = "".join(
+        f'<th scope="col"{" class=number" if name.startswith("#") else ""}>{escape(name.removeprefix("#"))}</th>'
+        for name in columns
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _why(number: int, group: CopyGroup) -> str:
+    summary = f'<b>{escape(group.title)}</b><br><span class="soft">{escape(group.because)}</span>'
+    remedies = group.first.remedies
+    advice = ""
+    if remedies is not None:
+        listed = [f"<code>{escape(r.preset)}</code> (leaves {exact_bytes(r.transposing_bytes)})" for r in remedies]
+        advice = f"<p>Avoided by {', '.join(listed)}.</p>" if listed else "<p>None of the rule sets tried avoids it.</p>"
+    picture = to_svg(propagation_picture(group.first), standalone=False) if number < MOST_PICTURES else ""
+    is_open = " open" if number == 0 else ""
+    return (
+        f'<details class="why" id="why-{number}"{is_open}><summary>{summary}</summary>{advice}'
+        f'<div class="scroll">{picture}</div><div class="steps"></div></details>'
+    )

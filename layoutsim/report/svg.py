@@ -32,6 +32,7 @@ def to_svg(picture: PropagationPicture, *, standalone: bool = True) -> str:
         standalone: with its own style; a page that has :data:`STYLE` once needs none in each picture.
     """
     style = f"<style>{STYLE}</style>" if standalone else ""
+    kind = 'class="chain" xmlns="http://www.w3.org/2000/svg"' if standalone else 'class="chain"'
     size = f'width="{picture.width:g}" height="{picture.height:g}" viewBox="0 0 {picture.width:g} {picture.height:g}"'
     parts = [
         *(part for band in picture.bands for part in _band(band)),
@@ -40,7 +41,7 @@ def to_svg(picture: PropagationPicture, *, standalone: bool = True) -> str:
         *map(_heading, picture.headings),
     ]
     named = f'role="img" aria-label="{escape(picture.title, quote=True)}"'
-    return f'<svg class="chain" xmlns="http://www.w3.org/2000/svg" {named} {size}>{style}{"".join(parts)}</svg>'
+    return f"<svg {kind} {named} {size}>{style}{''.join(parts)}</svg>"
 
 
 def _band(band: Band) -> Iterator[str]:
