@@ -3,7 +3,8 @@
 An :class:`AliasRules` object is a backend's part: its in-place rules and its *hint*, which answers yes, no or "no opinion".
 :class:`Sharing` asks in this order:
 
-1. A constant is never overwritten.
+1. A constant is never overwritten. Up to jaxlib 0.6.2, a horizontal fusion is decided by :mod:`.slice_fusion`; nothing below is
+   asked then.
 2. Same shape, layout included, and the user writes in place into a use of this value: yes.
 3. The backend's hint, if it has an opinion.
 4. Different shapes: no.
@@ -27,8 +28,9 @@ from attrs import frozen
 
 from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.analysis.elementwise import is_elementwise_on_operand
-from layoutsim.analysis.gpu_alias_hint import gpu_hint, nvidia_hint
+from layoutsim.analysis.gpu_alias_hint import gpu_hint, nvidia_0_6_hint, nvidia_hint
 from layoutsim.analysis.in_place import InPlacePair, InPlaceRules
+from layoutsim.analysis.slice_fusion import is_slice_fusion, slice_fusion_may_share
 from layoutsim.analysis.values import Use
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.opcode import Opcode
@@ -52,11 +54,13 @@ class AliasRules:
         name: for reports.
         in_place: pairs that must share.
         hint: opinion on pairs that may share.
+        through_slice_fusions: horizontal fusions are looked through, as up to jaxlib 0.6.2.
     """
 
     name: str
     in_place: InPlaceRules
     hint: Hint
+    through_slice_fusions: bool = False
 
     def pairs(self, instruction: Instruction) -> Sequence[InPlacePair]:
         """Inputs and outputs of an instruction that must share."""
@@ -68,6 +72,7 @@ CPU_RULES = AliasRules("cpu", InPlaceRules(), no_hint)
 _GPU_IN_PLACE = InPlaceRules(frozenset({Opcode.BITCAST, Opcode.RESHAPE}))
 GPU_RULES = AliasRules("gpu", _GPU_IN_PLACE, gpu_hint)
 NVIDIA_RULES = AliasRules("nvidia", _GPU_IN_PLACE, nvidia_hint)
+NVIDIA_0_6_RULES = AliasRules("nvidia-0.6", _GPU_IN_PLACE, nvidia_0_6_hint, through_slice_fusions=True)
 
 
 class Sharing:
@@ -103,6 +108,8 @@ class Sharing:
     def _decide(self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex) -> bool:
         if operand.opcode is Opcode.CONSTANT:  # (1)
             return False
+        if self._rules.through_slice_fusions and is_slice_fusion(user):
+            return slice_fusion_may_share(operand, operand_index, user, user_index)
         same_shape = subshape(operand.shape, operand_index) == subshape(user.shape, user_index)
         if same_shape and self._is_written_in_place(operand, operand_index, user, user_index):  # (2)
             return True

@@ -12,7 +12,8 @@ All that is reached from the fused parameter must keep the order of iteration:
 5. The output must be reached.
 
 NVIDIA: a synchronous ``all-reduce`` or ``collective-broadcast`` works in place; a custom call never does, but cublasLt's matmul
-may write over the matrix it adds.
+may write over the matrix it adds. Up to jaxlib 0.6.2 it may do so with every output, and where it reads that matrix twice; and
+cuSOLVER's Cholesky factors may be written over what is factored.
 
 Source: ``xla/service/gpu/alias_info.cc`` and ``nvptx_alias_info.cc``.
 """
@@ -31,6 +32,7 @@ from layoutsim.ir.shape import ArrayShape, Shape, ShapeIndex, TupleShape, subsha
 
 _IN_PLACE_COLLECTIVES = (Opcode.ALL_REDUCE, Opcode.COLLECTIVE_BROADCAST)
 _CUBLAS_LT_MATMUL = "__cublas$lt$matmul"
+_CUSOLVER_CHOLESKY = "__cusolver$cholesky"
 
 
 def nvidia_hint(operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex) -> bool | None:
@@ -40,6 +42,16 @@ def nvidia_hint(operand: Instruction, operand_index: ShapeIndex, user: Instructi
     if user.opcode is Opcode.CUSTOM_CALL:
         return _overwrites_addend(operand, user, user_index)
     return gpu_hint(operand, operand_index, user, user_index)
+
+
+def nvidia_0_6_hint(operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex) -> bool | None:
+    """Rules for NVIDIA up to jaxlib 0.6.2."""
+    if user.opcode is not Opcode.CUSTOM_CALL:
+        return nvidia_hint(operand, operand_index, user, user_index)
+    target = user.payload_as(CustomCallPayload).custom_call_target
+    if target == _CUBLAS_LT_MATMUL:
+        return user.operand_count > 2 and operand is user.operand(2) and _beta(user) != 0
+    return target == _CUSOLVER_CHOLESKY and user_index == (0,)
 
 
 def gpu_hint(operand: Instruction, _operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex) -> bool | None:

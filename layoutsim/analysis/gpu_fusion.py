@@ -148,7 +148,7 @@ def _has_consistent_transpose(roots: tuple[Instruction, ...], heroes: tuple[Inst
         return False
     source = found[0][0].operand(0).shape
     others = [root for root, (_, transpose) in zip(roots, tiled, strict=True) if transpose is None]
-    return all(_is_bitcast(other.shape, source) for other in others)
+    return all(is_bitcast(other.shape, source) for other in others)
 
 
 # -- heroes ------------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
         case Opcode.BITCAST:
             return True
         case Opcode.RESHAPE:
-            return _is_bitcast(instruction.operand(0).shape, instruction.shape)
+            return is_bitcast(instruction.operand(0).shape, instruction.shape)
         case Opcode.TRANSPOSE:
             return _transpose_is_bitcast(instruction)
         case _:
@@ -224,7 +224,7 @@ def _transpose_is_bitcast(transpose: Instruction) -> bool:
     return tuple(moved[d] for d in order_or_default(result)) == order_or_default(source)
 
 
-def _is_bitcast(a: Shape, b: Shape) -> bool:
+def is_bitcast(a: Shape, b: Shape) -> bool:
     """Whether the bytes of ``a``, read as ``b``, are the same elements in the same logical order; types are ignored."""
     if not isinstance(a, ArrayShape) or not isinstance(b, ArrayShape) or a.element_count != b.element_count:
         return False

@@ -13,7 +13,7 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import BufferAssignment
-from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, MemoryProfile
+from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, GPU_0_6_2, MemoryProfile
 from layoutsim.memory.summary import MemorySummary, summarize
 from layoutsim.passes import Pass, Pipeline, PipelineResult
 from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
@@ -132,8 +132,8 @@ def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
 
 def variants_of(preset: str) -> list[str]:
     """Rule sets worth trying instead of ``preset``: the other releases of its backend, and the other all-gather rule."""
-    backend = _backend(resolve_preset(preset))
-    same_backend = [name for name in preset_names() if _backend(resolve_preset(name)) is backend]
+    backend = backend_of(resolve_preset(preset))
+    same_backend = [name for name in preset_names() if backend_of(resolve_preset(name)) is backend]
     return [f"{preset}{{all-gather=ignore-degenerate}}" if "{" not in preset else preset, *same_backend]
 
 
@@ -195,12 +195,16 @@ def profile_of(pipeline: Pipeline) -> MemoryProfile:
 
     The release is read off the pipeline's name, changed rules or not; a pipeline written out is of the newest.
     """
-    if _backend(pipeline) is BackendName.CPU:
+    if backend_of(pipeline) is BackendName.CPU:
         return CPU
-    return GPU_0_6_1 if pipeline.name.partition("{")[0] == "xla-gpu-0.6.1" else GPU
+    return _OLD_GPU_PROFILES.get(pipeline.name.partition("{")[0], GPU)
 
 
-def _backend(pipeline: Pipeline) -> BackendName:
+_OLD_GPU_PROFILES = {"xla-gpu-0.6.1": GPU_0_6_1, "xla-gpu-0.6.2": GPU_0_6_2}
+
+
+def backend_of(pipeline: Pipeline) -> BackendName:
+    """The backend that the pipeline's layout assignment is for."""
     return next(p.backend for p in pipeline.passes if isinstance(p, LayoutAssignment))
 
 

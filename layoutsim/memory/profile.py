@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from attrs import evolve, field, frozen
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
-from layoutsim.analysis.alias_rules import CPU_RULES, NVIDIA_RULES, AliasRules
+from layoutsim.analysis.alias_rules import CPU_RULES, NVIDIA_0_6_RULES, NVIDIA_RULES, AliasRules
 from layoutsim.analysis.values import Value
 from layoutsim.errors import InputError
 from layoutsim.ir.instruction import Instruction
@@ -143,7 +143,10 @@ class MemoryProfile:
 GPU = MemoryProfile("gpu", NVIDIA_RULES, alignment=256, colors=colors_on_gpu, may_use=gpu_may_use)
 """XLA for NVIDIA GPUs."""
 
-GPU_0_6_1 = evolve(GPU, name="gpu-0.6.1", alignment=128)
+GPU_0_6_2 = evolve(GPU, name="gpu-0.6.2", rules=NVIDIA_0_6_RULES)
+"""XLA for NVIDIA GPUs in jaxlib 0.6.2, which shares memory through horizontal fusions."""
+
+GPU_0_6_1 = evolve(GPU_0_6_2, name="gpu-0.6.1", alignment=128)
 """XLA for NVIDIA GPUs up to jaxlib 0.6.1, which aligns to 128 bytes."""
 
 CPU = MemoryProfile("cpu", CPU_RULES, alignment=64)

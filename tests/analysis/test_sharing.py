@@ -1,6 +1,6 @@
 import pytest
 
-from layoutsim.analysis.alias_rules import DEFAULT_RULES, GPU_RULES, NVIDIA_RULES, AliasRules, Sharing
+from layoutsim.analysis.alias_rules import DEFAULT_RULES, GPU_RULES, NVIDIA_0_6_RULES, NVIDIA_RULES, AliasRules, Sharing
 from layoutsim.analysis.dataflow import Dataflow
 from layoutsim.ir import ShapeIndex
 from layoutsim.text import parse_module
@@ -325,3 +325,75 @@ def test_nvidia_matmul_writes_over_the_matrix_it_adds(c: str, beta: str, expecte
     text = MATMUL.replace("{c}", c).replace("{beta}", beta)
 
     assert _can_share(text, c, "r", rules=NVIDIA_RULES, user_index=(0,)) is expected
+
+
+# -- NVIDIA up to jaxlib 0.6.2 -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rules", "expected"), [(NVIDIA_RULES, False), (NVIDIA_0_6_RULES, True)])
+def test_a_matmul_of_0_6_writes_over_a_matrix_that_it_multiplies_too(rules: AliasRules, expected: bool) -> None:
+    text = MATMUL.replace("{c}", "b").replace("{beta}", "1")
+
+    assert _can_share(text, "b", "r", rules=rules, user_index=(0,)) is expected
+
+
+@pytest.mark.parametrize(("rules", "expected"), [(NVIDIA_RULES, False), (NVIDIA_0_6_RULES, True)])
+def test_cholesky_factors_of_0_6_are_written_over_what_is_factored(rules: AliasRules, expected: bool) -> None:
+    text = _entry(
+        "p = f32[4,4] parameter(0)\n"
+        'ROOT r = (f32[4,4], f32[9], s32[]) custom-call(p), custom_call_target="__cusolver$cholesky", '
+        'backend_config={"cholesky_options":{}}'
+    )
+
+    assert _can_share(text, "p", "r", rules=rules, user_index=(0,)) is expected
+    assert not _can_share(text, "p", "r", rules=rules, user_index=(1,))
+
+
+def _horizontal(*, first: str = "multiply(p, two)", slices: str = "[0:1] [1:7]", kind: str = "kInput") -> str:
+    """A fusion of ``f32[]`` and ``f32[2,3]`` that are concatenated and sliced apart."""
+    a, b = slices.split()
+    fused = (
+        "fused {\n p = f32[] parameter(0)\n q = f32[2,3]{1,0} parameter(1)\n two = f32[] constant(2)\n"
+        f" m = f32[] {first}\n n = f32[2,3]{{1,0}} negate(q)\n a = f32[1]{{0}} reshape(m)\n b = f32[6]{{0}} reshape(n)\n"
+        " c = f32[7]{0} concatenate(a, b), dimensions={0}\n"
+        f" s = f32[1]{{0}} slice(c), slice={{{a}}}\n t = f32[6]{{0}} slice(c), slice={{{b}}}\n"
+        " ROOT r = (f32[1]{0}, f32[6]{0}) tuple(s, t)\n}\n\n"
+    )
+    body = (
+        "x = f32[] parameter(0)\ny = f32[2,3]{1,0} parameter(1)\n"
+        f"ROOT f = (f32[1]{{0}}, f32[6]{{0}}) fusion(x, y), kind={kind}, calls=fused"
+    )
+    return _entry(body).replace("ENTRY", fused + "ENTRY")
+
+
+@pytest.mark.parametrize(("operand", "output"), [("x", 0), ("y", 1)])
+def test_a_horizontal_fusion_of_0_6_writes_each_output_over_its_own_operand(operand: str, output: int) -> None:
+    text = _horizontal()
+
+    assert _can_share(text, operand, "f", rules=NVIDIA_0_6_RULES, user_index=(output,))
+    assert not _can_share(text, operand, "f", rules=NVIDIA_0_6_RULES, user_index=(1 - output,))
+    assert not _can_share(text, operand, "f", rules=NVIDIA_RULES, user_index=(output,))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (_horizontal(kind="kLoop"), "only input fusions are looked through"),
+        (_horizontal(slices="[6:7] [0:6]"), "the slices take it apart elsewhere"),
+        (
+            _horizontal()
+            .replace("negate(q)", "transpose(w), dimensions={1,0}")
+            .replace("n = ", "w = f32[3,2]{1,0} reshape(q)\n n = "),
+            "a transpose reorders",
+        ),
+        (_horizontal().replace("n = f32[2,3]{1,0}", "n = f32[2,3]{0,1}"), "the layout changes"),
+    ],
+)
+def test_a_horizontal_fusion_of_0_6_that_reorders_shares_nothing(text: str, why: str) -> None:
+    assert not _can_share(text, "y", "f", rules=NVIDIA_0_6_RULES, user_index=(1,)), why
+
+
+def test_a_horizontal_fusion_of_0_6_shares_only_with_what_reaches_the_output() -> None:
+    text = _horizontal().replace("a = f32[1]{0} reshape(m)", "d = f32[] constant(1)\n a = f32[1]{0} reshape(d)")
+
+    assert not _can_share(text, "x", "f", rules=NVIDIA_0_6_RULES, user_index=(0,))

@@ -15,7 +15,7 @@ from attrs import evolve
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import BufferAssignment
 from layoutsim.memory.judge import judge_assignment
-from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1
+from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, GPU_0_6_2
 from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
 from layoutsim.memory.report_format_live_range import parse_live_range_report, print_live_range
@@ -30,7 +30,7 @@ FOLDERS = sorted(path.parent for path in SHARED.glob("oracle/*/*/buffer-assignme
 if not FOLDERS:
     pytest.skip(f"no oracle folders in {SHARED} (set LAYOUTSIM_SHARED)", allow_module_level=True)
 
-PROFILES = {"gpu-0.6.1": GPU_0_6_1, "gpu-0.6.2": GPU, "gpu-0.10.2": GPU, "gpu-0.10.2-bare": GPU, "cpu-0.10.2": CPU}
+PROFILES = {"gpu-0.6.1": GPU_0_6_1, "gpu-0.6.2": GPU_0_6_2, "gpu-0.10.2": GPU, "gpu-0.10.2-bare": GPU, "cpu-0.10.2": CPU}
 
 
 def _name(folder: Path) -> str:
