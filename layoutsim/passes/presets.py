@@ -4,7 +4,8 @@ Every preset runs what its compiler runs around layout assignment (layout spec, 
 insertion, scheduling and, on GPUs, the second round of copy removal. What the releases differ in:
 
 * ``xla-gpu-0.6.1``: up to jax 0.6.1. All-gathers keep their size-1 dimensions: the doubling of openxla/xla#26987.
-* ``xla-gpu-0.6.2``: 0.6.2 to 0.10.0. With ``all-gather-remove-degenerate-dims``.
+* ``xla-gpu-0.6.2``: 0.6.2 to 0.10.0. With ``all-gather-remove-degenerate-dims``. Up to here schedulers weigh
+  loops, know nothing of what GPUs do in place, and leave all-gathers where they are.
 * ``xla-gpu-0.10.2``: from 0.10.1. Reshapes keep size-1 dimensions in place instead of moving them to the major end.
 * ``xla-cpu-0.10.2``: the CPU backend.
 * ``xla-gpu-proposed``: 0.10.2, and what a loop only reads keeps the layout that its caller has it in. No release has this; it
@@ -20,6 +21,8 @@ from layoutsim.passes.pipeline import Pipeline
 from layoutsim.passes.registry import did_you_mean, parse_pipeline
 
 _GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
+_GPU_0_6_SCHEDULE = "schedule{rules=default weighing=buffers overlap-all-gathers=false}"
+_GPU_0_6_MEMORY = f"copy-insertion,{_GPU_0_6_SCHEDULE},post-scheduling-copies"
 _GPU_0_6_RULES = (
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major reduction-pull=large-or-divisor "
     "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false outputs-follow-aliases=false}"
@@ -27,8 +30,8 @@ _GPU_0_6_RULES = (
 _DEGENERATE = "all-gather-remove-degenerate-dims"
 
 _PRESETS = {
-    "xla-gpu-0.6.1": f"flatten-call-graph,{_GPU_0_6_RULES},{_GPU_MEMORY}",
-    "xla-gpu-0.6.2": f"{_DEGENERATE},flatten-call-graph,{_GPU_0_6_RULES},{_GPU_MEMORY}",
+    "xla-gpu-0.6.1": f"flatten-call-graph,{_GPU_0_6_RULES},{_GPU_0_6_MEMORY}",
+    "xla-gpu-0.6.2": f"{_DEGENERATE},flatten-call-graph,{_GPU_0_6_RULES},{_GPU_0_6_MEMORY}",
     "xla-gpu-0.10.2": f"{_DEGENERATE},flatten-call-graph,layout-assignment{{backend=gpu}},{_GPU_MEMORY}",
     "xla-gpu-proposed": f"{_DEGENERATE},flatten-call-graph,"
     f"layout-assignment{{backend=gpu loop-invariants=caller}},{_GPU_MEMORY}",

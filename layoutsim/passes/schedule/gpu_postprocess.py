@@ -17,16 +17,21 @@ from layoutsim.ir import Instruction, Opcode
 from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.passes.async_collectives import is_collective_done, is_collective_start, is_synchronous
 
-_EARLY = frozenset({Opcode.ALL_GATHER_START, Opcode.ALL_REDUCE_START, Opcode.COLLECTIVE_PERMUTE_START, Opcode.ASYNC_START})
-_LATE = frozenset({Opcode.ALL_GATHER_DONE, Opcode.ALL_REDUCE_DONE, Opcode.COLLECTIVE_PERMUTE_DONE, Opcode.ASYNC_DONE})
-_MOVABLE = _EARLY | _LATE | {Opcode.CUSTOM_CALL, Opcode.SEND, Opcode.RECV, Opcode.SEND_DONE, Opcode.RECV_DONE}
+_STARTS = frozenset({Opcode.ALL_GATHER_START, Opcode.ALL_REDUCE_START, Opcode.COLLECTIVE_PERMUTE_START, Opcode.ASYNC_START})
+_DONES = frozenset({Opcode.ALL_GATHER_DONE, Opcode.ALL_REDUCE_DONE, Opcode.COLLECTIVE_PERMUTE_DONE, Opcode.ASYNC_DONE})
+_MOVABLE = _STARTS | _DONES | {Opcode.CUSTOM_CALL, Opcode.SEND, Opcode.RECV, Opcode.SEND_DONE, Opcode.RECV_DONE}
 
 
-def gpu_postprocess(order: Sequence[Instruction]) -> list[Instruction]:
-    """``order`` with synchronous collectives closed up and asynchronous pairs moved apart."""
+def gpu_postprocess(order: Sequence[Instruction], *, overlap_all_gathers: bool = True) -> list[Instruction]:
+    """``order`` with synchronous collectives closed up and asynchronous pairs moved apart.
+
+    Args:
+        overlap_all_gathers: whether all-gathers are moved apart too; jax 0.6.1 and 0.6.2 did not do it.
+    """
     if not any(instruction.opcode in _MOVABLE for instruction in order):
         return list(order)
-    return _late(_early(_synchronous(order)))
+    starts = _STARTS if overlap_all_gathers else _STARTS - {Opcode.ALL_GATHER_START}
+    return _late(_early(_synchronous(order), starts), starts)
 
 
 def _synchronous(order: Sequence[Instruction]) -> list[Instruction]:  # (1)
@@ -46,29 +51,29 @@ def _is_synchronous_start(instruction: Instruction) -> bool:
     return is_collective_start(instruction) and is_synchronous(instruction)
 
 
-def _wants_early(instruction: Instruction) -> bool:
+def _wants_early(instruction: Instruction, starts: frozenset[Opcode]) -> bool:
     if instruction.opcode is Opcode.CUSTOM_CALL:
         return instruction.payload_as(CustomCallPayload).schedule == "SCHEDULE_EARLIEST"
-    return instruction.opcode in _EARLY and not is_synchronous(instruction)
+    return instruction.opcode in starts and not is_synchronous(instruction)
 
 
-def _wants_late(instruction: Instruction) -> bool:
+def _wants_late(instruction: Instruction, starts: frozenset[Opcode]) -> bool:
     if instruction.opcode is Opcode.CUSTOM_CALL:
         return instruction.payload_as(CustomCallPayload).schedule == "SCHEDULE_LATEST"
-    return instruction.opcode in _LATE and _wants_early(_start_of(instruction))
+    return instruction.opcode in _DONES and _wants_early(_start_of(instruction), starts)
 
 
 def _start_of(done: Instruction) -> Instruction:
     return async_start_of(done) if done.opcode is Opcode.ASYNC_DONE else done.operand(0)
 
 
-def _early(order: Sequence[Instruction]) -> list[Instruction]:  # (2)
-    return _pull(order, lambda i: (*i.users, *i.control_successors), _wants_early, _predecessors)
+def _early(order: Sequence[Instruction], starts: frozenset[Opcode]) -> list[Instruction]:  # (2)
+    return _pull(order, lambda i: (*i.users, *i.control_successors), lambda i: _wants_early(i, starts), _predecessors)
 
 
-def _late(order: Sequence[Instruction]) -> list[Instruction]:  # (3)
-    backwards = _pull(order[::-1], lambda i: (*i.operands, *i.control_predecessors), _wants_late, _successors)
-    return backwards[::-1]
+def _late(order: Sequence[Instruction], starts: frozenset[Opcode]) -> list[Instruction]:  # (3)
+    back = order[::-1]
+    return _pull(back, lambda i: (*i.operands, *i.control_predecessors), lambda i: _wants_late(i, starts), _successors)[::-1]
 
 
 def _predecessors(instruction: Instruction) -> tuple[Instruction, ...]:

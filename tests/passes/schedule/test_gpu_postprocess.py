@@ -72,3 +72,26 @@ ENTRY e {
 """
 
     assert _processed(text) == ["p", "start", "update", "n", "done", "t"]
+
+
+GATHER = """
+HloModule m
+ENTRY e {
+  p = f32[8] parameter(0)
+  start = (f32[8], f32[32]) all-gather-start(p), replica_groups={{0,1,2,3}}, dimensions={0}
+  n = f32[8] negate(p)
+  done = f32[32] all-gather-done(start)
+  n2 = f32[8] abs(p)
+  ROOT t = (f32[32], f32[8], f32[8]) tuple(done, n, n2)
+}
+"""
+
+
+def test_all_gathers_are_moved_apart() -> None:
+    assert _processed(GATHER) == ["p", "start", "n", "n2", "done", "t"]
+
+
+def test_all_gathers_stay_where_they_are_up_to_0_6_2() -> None:
+    order = gpu_postprocess(parse_module(GATHER).entry.instructions, overlap_all_gathers=False)
+
+    assert [i.name for i in order] == ["p", "start", "n", "done", "n2", "t"]

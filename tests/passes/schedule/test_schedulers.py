@@ -8,7 +8,7 @@ from layoutsim.analysis.alias import Aliases
 from layoutsim.analysis.points_to import PointsTo
 from layoutsim.ir import Instruction, Module, byte_size
 from layoutsim.passes.registry import parse_pass
-from layoutsim.passes.schedule import Algorithm, MinimumMemory, ScheduleModule
+from layoutsim.passes.schedule import Algorithm, MinimumMemory, ScheduleModule, Weighing
 from layoutsim.passes.schedule.breadth_first import breadth_first_order
 from layoutsim.passes.schedule.depth_first import depth_first_order
 from layoutsim.passes.schedule.list_scheduler import list_order
@@ -270,3 +270,35 @@ def _random_module(source: random.Random, count: int) -> Module:
         lines.append(f"p{i} = f32[8] add(p{a}, p{b}){control}")
     body = "\n  ".join(lines)
     return parse_module(f"HloModule m\nENTRY e {{\n  {body}\n  ROOT r = f32[8] negate(p{count - 1})\n}}\n")
+
+
+LOOP_AND_EXP = """
+HloModule m
+body {
+  b = (f32[4], f32[8]) parameter(0)
+  ROOT r = (f32[4], f32[8]) copy(b)
+}
+go {
+  c = (f32[4], f32[8]) parameter(0)
+  ROOT g = pred[] constant(false)
+}
+ENTRY e {
+  p = f32[4] parameter(0)
+  q = f32[8] parameter(1)
+  x = f32[8] exponential(q)
+  i = (f32[4], f32[8]) tuple(p, q)
+  w = (f32[4], f32[8]) while(i), condition=go, body=body
+  a = f32[4] get-tuple-element(w), index=0
+  ROOT t = (f32[8], f32[4]) tuple(x, a)
+}
+"""
+
+
+@pytest.mark.parametrize(("weighing", "first"), [(Weighing.VALUES, "x"), (Weighing.BUFFERS, "w")])
+def test_depth_first_counts_what_a_loop_returns_up_to_0_6_2(weighing: Weighing, first: str) -> None:
+    # As values x defines 32 bytes, i 16 of pointers, w and a nothing: x goes before a with its 16.
+    # As buffers w defines 16 + 32 bytes and 16 of pointers: a with its 64 + 16 goes before x.
+    module = parse_module(LOOP_AND_EXP)
+    result = ScheduleModule(algorithm=Algorithm.DEPTH_FIRST, weighing=weighing).run(module)
+
+    assert next(i.name for i in result.candidates[0].sequences[module.entry] if i.name in ("x", "w")) == first
