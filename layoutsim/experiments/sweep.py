@@ -1,25 +1,31 @@
 """Many dumps under many rule sets, over processes or a Dask cluster, into a CSV file.
 
 1. A row is one file under one preset. Rows are written as they come and flushed, so that an interrupted sweep goes on where it
-   stopped: pairs that the table holds already are not run again.
-2. A file that cannot be read or simulated gives a row with its error; the others go on.
+   stopped: pairs that the table holds already are not run again, and a line that was cut off is dropped.
+2. A file that cannot be read or simulated gives a row with its error; the others go on. So it is if the process that works
+   on it dies (a module too large for the machine): what was in work then is tried again, each alone, to tell which one it was.
 3. The order of rows is that in which results come; sort by ``file`` and ``preset`` for a stable one.
 """
 
 from __future__ import annotations
 
 import csv
+import os
+import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Protocol
 
 from attrs import asdict, fields, frozen
 
 from layoutsim.errors import InputError, LayoutsimError
 from layoutsim.experiments.simulate import simulate
-from layoutsim.load import BEFORE_LAYOUT, load
+from layoutsim.load import BEFORE_LAYOUT, list_dump, load
 from layoutsim.passes.presets import resolve_preset
 
 _SUFFIXES = (".hlo", ".txt", ".pb", ".gz", ".tgz", ".tar")
@@ -27,7 +33,21 @@ _SUFFIXES = (".hlo", ".txt", ".pb", ".gz", ".tgz", ".tar")
 
 @frozen
 class SweepRow:
-    """One file under one preset; sizes in bytes, ``None`` where there was an error."""
+    """One file under one preset: a line of the table. What an error left open is ``None`` (empty in the table).
+
+    Attributes:
+        file: as it was found, and so relative where the folder was given so.
+        preset: with its changed rules.
+        instructions: in the module as read.
+        transposing_copies: those that layout assignment inserts.
+        transposing_bytes: of these, each counted once.
+        moved_bytes: of these, each times the trips of the loops around it; ``None`` where a trip count is unknown.
+        temp_bytes: temporaries that XLA preallocates.
+        peak_bytes: parameters, constants and outputs plus the most temporaries alive at once.
+        lower_bound_bytes: no packing of the same live ranges needs less.
+        seconds: from the file to the row.
+        error: why the others are empty; ``""`` if all went well.
+    """
 
     file: str
     preset: str
@@ -45,36 +65,60 @@ class SweepRow:
 COLUMNS = tuple(field.name for field in fields(SweepRow))
 
 
+Pair = tuple[str, str]
+"""File and preset."""
+
+
+class Pending(Protocol):
+    """A row to come: what futures of the standard library and of Dask have in common."""
+
+    def result(self) -> SweepRow: ...
+
+    def exception(self) -> BaseException | None: ...
+
+    def add_done_callback(self, fn: Callable[[Pending], object], /) -> object: ...
+
+
 class Submits(Protocol):
     """What a cluster offers: ``submit`` like an executor's (a Dask ``Client`` does)."""
 
-    def submit(self, function: Callable[[str, str], SweepRow], path: str, preset: str) -> Future[SweepRow]: ...
+    def submit(self, function: Callable[[str, str], SweepRow], path: str, preset: str, /) -> Pending: ...
 
 
 def find_dumps(folder: Path) -> list[Path]:
-    """Modules below ``folder``: ``before_layout`` files where there are any, else every file that may hold one.
+    """Modules below ``folder``: those from before layout assignment where there are any, else every file that may hold one.
 
     Raises:
         InputError: there is none.
     """
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name.endswith(_SUFFIXES))
-    chosen = [p for p in files if p.name.startswith(BEFORE_LAYOUT)] or files
+    folders = [folder, *sorted(path for path in folder.rglob("*") if path.is_dir())]
+    chosen = [path for place in folders for path in _before_layout(place)] or sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name.endswith(_SUFFIXES)
+    )
     if not chosen:
         raise InputError(f"{folder} holds no modules ({', '.join(_SUFFIXES)})")
     return chosen
+
+
+def _before_layout(folder: Path) -> list[Path]:
+    try:
+        return [folder / found.file for found in list_dump(folder) if found.stage == BEFORE_LAYOUT]
+    except InputError:
+        return []  # not a dump
 
 
 def measure(path: str, preset: str) -> SweepRow:
     """One row; never raises for what is wrong with the file."""
     start = time.perf_counter()
     try:
-        module = load(path, BEFORE_LAYOUT) if Path(path).is_dir() else load(path)
+        module = load(path)
         count = module.instruction_count
         result = simulate(module, preset, in_place=True)
     except LayoutsimError as error:
         return SweepRow(path, preset, error=str(error).splitlines()[0])
-    except (AssertionError, RecursionError, MemoryError) as error:  # ours to fix, but one bad file must not end the sweep
-        return SweepRow(path, preset, error=f"internal error: {type(error).__name__}: {error}"[:300])
+    except (AssertionError, ArithmeticError, LookupError, MemoryError, OSError, RecursionError, TypeError, ValueError) as error:
+        # Ours to mend, but one bad file must not end the sweep.
+        return SweepRow(path, preset, error=_internal_error(error))
     moved = [copy.moved_bytes for copy in result.transposing_copies]
     return SweepRow(
         file=path,
@@ -88,6 +132,10 @@ def measure(path: str, preset: str) -> SweepRow:
         lower_bound_bytes=result.memory.lower_bound_bytes,
         seconds=round(time.perf_counter() - start, 3),
     )
+
+
+def _internal_error(error: BaseException) -> str:
+    return f"internal error: {type(error).__name__}: {error}".splitlines()[0][:300]
 
 
 def sweep(
@@ -106,7 +154,7 @@ def sweep(
         presets: as ``simulate`` takes them.
         output: CSV file, appended to.
         workers: processes; as many as there are processors by default.
-        cluster: used instead of processes on this machine.
+        cluster: used instead of processes on this machine; its workers must have ``layoutsim`` and see the files.
         on_row: called with each row after it was written.
 
     Returns:
@@ -114,14 +162,14 @@ def sweep(
 
     Raises:
         PassError: a preset is unknown (before anything runs).
+        InputError: ``output`` is something else than a table of a sweep.
     """
     for preset in presets:
         resolve_preset(preset)
-    done = _rows_in(output)
-    pairs = [(str(f), p) for f in files for p in presets if (str(f), p) not in done]
+    pairs = pairs_left(files, presets, output)
     with output.open("a", newline="") as stream:
         writer = csv.DictWriter(stream, COLUMNS)
-        if not done:
+        if not stream.tell():
             writer.writeheader()
         for row in _results(pairs, workers, cluster):
             writer.writerow(asdict(row))
@@ -131,8 +179,21 @@ def sweep(
     return len(pairs)
 
 
-def _rows_in(output: Path) -> set[tuple[str, str]]:
-    if not output.exists() or not output.stat().st_size:
+def pairs_left(files: Sequence[Path], presets: Sequence[str], output: Path) -> list[Pair]:
+    """What a table does not hold yet.
+
+    Raises:
+        InputError: ``output`` is something else than a table of a sweep.
+    """
+    done = _rows_in(output)
+    return [(str(file), preset) for file in files for preset in presets if (str(file), preset) not in done]
+
+
+def _rows_in(output: Path) -> set[Pair]:
+    if not output.exists():
+        return set()
+    _drop_unfinished_line(output)
+    if not output.stat().st_size:
         return set()
     with output.open(newline="") as stream:
         reader = csv.DictReader(stream)
@@ -141,15 +202,72 @@ def _rows_in(output: Path) -> set[tuple[str, str]]:
         return {(row["file"], row["preset"]) for row in reader}
 
 
-def _results(pairs: Sequence[tuple[str, str]], workers: int | None, cluster: Submits | None) -> Iterator[SweepRow]:
+def _drop_unfinished_line(output: Path) -> None:
+    """What a killed sweep may have left behind; texts in the table hold no line breaks."""
+    content = output.read_bytes()
+    header = ",".join(COLUMNS).encode()
+    if not content.endswith(b"\n") and (content.startswith(header) or header.startswith(content)):
+        os.truncate(output, content.rfind(b"\n") + 1)
+
+
+def _results(pairs: Sequence[Pair], workers: int | None, cluster: Submits | None) -> Iterator[SweepRow]:
     if cluster is not None:
-        futures = [cluster.submit(measure, *pair) for pair in pairs]
-        yield from (future.result() for future in futures)
-        return
+        return _from_cluster(pairs, cluster)
     if workers == 1 or len(pairs) <= 1:
-        yield from (measure(*pair) for pair in pairs)
-        return
-    pool: Executor
-    with ProcessPoolExecutor(workers) as pool:
-        for future in as_completed([pool.submit(measure, *pair) for pair in pairs]):
-            yield future.result()
+        return (measure(*pair) for pair in pairs)
+    return _from_processes(pairs, workers or os.cpu_count() or 1)
+
+
+def _from_cluster(pairs: Sequence[Pair], cluster: Submits) -> Iterator[SweepRow]:
+    finished = SimpleQueue[Pending]()
+    pending = {cluster.submit(measure, *pair): pair for pair in pairs}
+    for future in pending:
+        future.add_done_callback(finished.put)
+    for _ in pairs:
+        future = finished.get()
+        error = future.exception()
+        yield future.result() if error is None else SweepRow(*pending[future], error=_internal_error(error))
+
+
+def _from_processes(pairs: Sequence[Pair], workers: int) -> Iterator[SweepRow]:
+    """Rule (2): as long as processes die, start new ones, and look at what they were working on one by one."""
+    waiting = deque(pairs)
+    while waiting:
+        suspects: list[Pair] = []
+        yield from _until_broken(waiting, workers, suspects)
+        for pair in suspects:
+            died: list[Pair] = []
+            yield from _until_broken(deque([pair]), 1, died)
+            if died:
+                yield SweepRow(*pair, error="the process died, perhaps for lack of memory")
+
+
+def _until_broken(waiting: deque[Pair], workers: int, broken: list[Pair]) -> Iterator[SweepRow]:
+    """Take pairs from ``waiting`` until none is left or a process dies; ``broken`` receives those without a row then."""
+    # The default action of an interrupt lets workers end without a traceback each.
+    pool = ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+    running: dict[Future[SweepRow], Pair] = {}
+    try:
+        while (waiting and not broken) or running:
+            if not broken:
+                _submit(pool, waiting, running, workers)
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                pair = running.pop(future)
+                if isinstance(future.exception(), BrokenProcessPool):
+                    broken.append(pair)
+                else:
+                    yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, waiting: deque[Pair], running: dict[Future[SweepRow], Pair], workers: int) -> None:
+    """Keep as many pairs in work as there are workers, so that few are suspects when one dies."""
+    try:
+        while waiting and len(running) < workers:
+            running[pool.submit(measure, *waiting[0])] = waiting[0]
+            waiting.popleft()
+    except BrokenProcessPool:
+        return  # a process died meanwhile; those that run tell
