@@ -128,13 +128,13 @@ def _bitcast_convert(site: Site) -> Shape:
     old = operand.element_type
     if old.is_complex != new.is_complex:
         site.fail(f"cannot convert between real and complex types {old} and {new}")
-    wide, narrow = sorted((old.storage_bytes, new.storage_bytes), reverse=True)
+    wide, narrow = sorted((old.bits, new.bits), reverse=True)
     if wide % narrow:
         site.fail(f"widths of {old} and {new} do not divide")
     retyped = with_type(operand, new)
-    if old.storage_bytes > new.storage_bytes:
+    if old.bits > new.bits:
         return appended_minor(retyped, wide // narrow)
-    if old.storage_bytes < new.storage_bytes:
+    if old.bits < new.bits:
         if not operand.rank or operand.dimensions[-1] != wide // narrow:
             site.fail(f"operand 0 has shape {operand}, expected a last dimension of size {wide // narrow} for {new}")
         return without_dimension(retyped, operand.rank - 1)

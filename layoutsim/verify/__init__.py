@@ -104,7 +104,7 @@ from layoutsim.verify.structure import verify_names_and_bodies, verify_structure
 
 __all__ = ["AFTER_LAYOUT_ASSIGNMENT", "MAY_CHANGE_LAYOUT", "VerifyOptions", "check", "reshape_is_bitcast", "verify"]
 
-AFTER_LAYOUT_ASSIGNMENT = VerifyOptions(layout_sensitive=True, layouts_are_preserved=True)
+AFTER_LAYOUT_ASSIGNMENT = VerifyOptions(layout_sensitive=True, layouts_are_preserved=True, element_sizes_agree=False)
 """Options for a module whose layouts have been assigned, as XLA's GPU compiler verifies it from then on."""
 
 _DEFAULT = VerifyOptions()

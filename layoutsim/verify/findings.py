@@ -25,6 +25,8 @@ class VerifyOptions:
         broadcast_dimensions_ascend: a ``broadcast`` does not transpose (L8).
         reshape_is_bitcast: a ``reshape`` moves nothing in memory (L9).
         allow_bitcast_of_other_size: a ``bitcast`` may change padding, if the data is of equal size (L4).
+        element_sizes_agree: layouts that must agree do so in the bits of an element too; XLA sets these after layout assignment
+            (L2, L3).
         layouts_are_preserved: opcodes outside ``MAY_CHANGE_LAYOUT`` have operands of their result's layout (L3).
         shape_size_bytes: size of a value's own buffer, as the backend counts it.
     """
@@ -38,6 +40,7 @@ class VerifyOptions:
     broadcast_dimensions_ascend: bool = False
     reshape_is_bitcast: bool = False
     allow_bitcast_of_other_size: bool = False
+    element_sizes_agree: bool = True
     layouts_are_preserved: bool = False
     shape_size_bytes: Callable[[Shape], int] = byte_size
 

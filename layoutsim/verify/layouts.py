@@ -109,14 +109,18 @@ def _check_passed(findings: Findings, computation: Computation, instruction: Ins
         inferred = infer_site(site_of(findings, instruction))
     except ShapeError:
         return  # T1 says so
-    ignoring = Ignoring.NOTHING
+    ignoring = _ignored(findings)
     if instruction.opcode in _ONLY_ORDER:
         ignoring = Ignoring.ALL_BUT_ORDER
     elif instruction.opcode is Opcode.DYNAMIC_UPDATE_SLICE and computation in findings.fusion_bodies:
-        ignoring = Ignoring.TILES | Ignoring.MEMORY_SPACE
+        ignoring |= Ignoring.TILES | Ignoring.MEMORY_SPACE
     stated = instruction.shape
     if compatible(stated, inferred) and not equal(stated, inferred, ignoring):
         findings.add(instruction, "L2", f"has shape {stated}, expected {inferred}, since {instruction.opcode} moves no data")
+
+
+def _ignored(findings: Findings) -> Ignoring:
+    return Ignoring.NOTHING if findings.options.element_sizes_agree else Ignoring.ELEMENT_SIZE
 
 
 def _check_arguments(findings: Findings, instruction: Instruction) -> None:
@@ -127,11 +131,13 @@ def _check_arguments(findings: Findings, instruction: Instruction) -> None:
         if instruction.opcode is Opcode.CONDITIONAL:
             operands = operands[number + 1 : number + 2]
         for i, (operand, parameter) in enumerate(zip(operands, program.parameters, strict=False)):
-            if compatible(operand, parameter) and not equal(operand, parameter):
+            if compatible(operand, parameter) and not equal(operand, parameter, _ignored(findings)):
                 findings.add(instruction, "L2", f"parameter {i} of {callee.name} has shape {parameter}, expected {operand}")
         # The rule of a conditional is branch 0's root, of a loop its operand.
         returns = number == 0 if instruction.opcode is Opcode.WHILE else number > 0
-        ignoring = Ignoring.DYNAMIC if instruction.opcode is Opcode.CONDITIONAL else Ignoring.NOTHING
+        ignoring = _ignored(findings)
+        if instruction.opcode is Opcode.CONDITIONAL:
+            ignoring |= Ignoring.DYNAMIC
         if returns and compatible(program.result, instruction.shape) and not equal(program.result, instruction.shape, ignoring):
             message = f"the root of {callee.name} has shape {program.result}, expected {instruction.shape}"
             findings.add(instruction, "L2", message)
@@ -188,7 +194,7 @@ def _check_preserved(findings: Findings, instruction: Instruction) -> None:
         shape = operand.shape
         if not isinstance(shape, ArrayShape) or shape.rank != result.rank or shape.layout is None:
             continue
-        ignoring = Ignoring.TILES | Ignoring.MEMORY_SPACE
+        ignoring = _ignored(findings) | Ignoring.TILES | Ignoring.MEMORY_SPACE
         selects = instruction.opcode is Opcode.SELECT and shape.element_type.is_pred
         if instruction.opcode in _ELEMENT_SIZE_CHANGES or selects:
             ignoring |= Ignoring.ELEMENT_SIZE

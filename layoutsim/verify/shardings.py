@@ -51,6 +51,8 @@ def sharding_problem(sharding: str, shape: Shape, partitions: int) -> str | None
         return f"is {'' if is_tuple else 'not '}a tuple, expected the structure of {shape}"
     parts = [part for _, part in leaves(shape)]
     texts = _LEAF.findall(sharding[1:-1]) if is_tuple else [sharding]
+    if not parts and len(texts) <= 1:  # XLA gives what has no leaves one sharding
+        return None
     if len(texts) != len(parts):
         return f"has {len(texts)} parts, expected {len(parts)} of {shape}"
     problems = (_leaf_problem(text, part, partitions) for text, part in zip(texts, parts, strict=True))

@@ -76,3 +76,10 @@ def test_a_bitcast_convert_appends_and_removes_the_most_minor_dimension() -> Non
 
     assert infer_shape(Opcode.BITCAST_CONVERT, [wide], None, stated=narrow) == narrow
     assert infer_shape(Opcode.BITCAST_CONVERT, [narrow], None, stated=wide) == wide
+
+
+def test_a_bitcast_convert_counts_the_bits_of_packed_types() -> None:
+    packed, wide = array_shape(S4, (3, 4, 2), (2, 1, 0)), array_shape(ElementType.S8, (3, 4), (1, 0))
+
+    assert infer_shape(Opcode.BITCAST_CONVERT, [packed], None, stated=wide) == wide
+    assert infer_shape(Opcode.BITCAST_CONVERT, [wide], None, stated=packed) == packed

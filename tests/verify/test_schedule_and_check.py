@@ -7,7 +7,7 @@ from layoutsim.errors import VerificationError
 from layoutsim.ir import Attributes, ElementType, Module, array_shape
 from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.text import parse_module
-from layoutsim.verify import VerifyOptions, check, verify
+from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT, VerifyOptions, check, verify
 
 SCHEDULED = """
 HloModule m, is_scheduled=true
@@ -159,3 +159,37 @@ def test_check_raises_every_finding_and_names_the_pass() -> None:
 
 def test_check_accepts_a_valid_module() -> None:
     check(parse_module(CALL), VerifyOptions(layout_sensitive=True))
+
+
+EMPTY = """
+HloModule m, num_partitions=2
+
+ENTRY main {
+  x = f32[4] parameter(0)
+  c = () custom-call(x), custom_call_target="print", sharding=%s
+  ROOT y = f32[4] negate(x)
+}
+"""
+
+
+@pytest.mark.parametrize(("sharding", "count"), [("{}", 0), ("{{maximal device=0}}", 0), ("{{replicated}, {replicated}}", 1)])
+def test_an_empty_tuple_has_no_sharding_or_one(sharding: str, count: int) -> None:
+    assert len(verify(parse_module(EMPTY % sharding))) == count
+
+
+PACKED = """
+HloModule m
+
+ENTRY main {
+  x = s4[4,8]{1,0:E(4)} parameter(0)
+  y = s4[4,8]{1,0} negate(x)
+  ROOT t = (s4[4,8]{1,0:E(4)}) tuple(y)
+}
+"""
+
+
+def test_element_sizes_need_not_agree_until_xla_has_set_them() -> None:
+    settled = evolve(AFTER_LAYOUT_ASSIGNMENT, element_sizes_agree=True)
+
+    assert verify(parse_module(PACKED), AFTER_LAYOUT_ASSIGNMENT) == []
+    assert [finding.invariant for finding in verify(parse_module(PACKED), settled)] == ["L3", "L2"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
+from attrs import evolve
+
 from layoutsim.analysis.call_graph import async_start_of
 from layoutsim.errors import LayoutError
 from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
@@ -231,9 +233,10 @@ def _bitcast_convert(convert: Instruction, _view: View) -> Iterator[Demand]:
     split = larger.rank - 1
     standing = larger.layout or default_layout(larger.rank)
     order = move_to_minor(standing.minor_to_major, split)
-    smaller_order = delete_dimensions(order, [split])
-    yield OperandDemand(0, source.with_order(order if source is larger else smaller_order), BITCAST_CONVERT)
-    yield ResultDemand(result.with_order(order if result is larger else smaller_order), BITCAST_CONVERT)
+    wanted = evolve(standing, minor_to_major=order)  # with the element size that stands there, on the other side too
+    smaller = evolve(standing, minor_to_major=delete_dimensions(order, [split]))
+    yield OperandDemand(0, source.with_layout(wanted if source is larger else smaller), BITCAST_CONVERT)
+    yield ResultDemand(result.with_layout(wanted if result is larger else smaller), BITCAST_CONVERT)
 
 
 def _triangular_solve(solve: Instruction, _view: View) -> Iterator[Demand]:

@@ -218,11 +218,11 @@ def _lay_out_literal(constant: Instruction) -> None:
 
 
 def _with_storage_of(wanted: Shape, shape: Shape) -> Shape:
-    """``shape`` with the tiles, element size and tail padding that were asked for."""
+    """``shape`` with the tiles, if any, and the element size and tail padding that were asked for."""
     layouts: dict[ShapeIndex, Layout] = {}
     for (index, asked), (_, leaf) in zip(layout_leaves(wanted), layout_leaves(shape), strict=True):
         assert asked.layout is not None and leaf.layout is not None, (wanted, shape)
-        if not asked.layout.is_plain:
+        if not asked.layout.is_plain or not leaf.layout.is_plain:
             layouts[index] = evolve(
                 leaf.layout,
                 tiles=asked.layout.tiles or leaf.layout.tiles,

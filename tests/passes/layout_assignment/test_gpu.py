@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from layoutsim.errors import LayoutError
-from layoutsim.ir import Opcode
+from layoutsim.ir import Opcode, shape_text
 from layoutsim.passes.layout_assignment import AllGatherRule, ConvolutionLayout, GpuTarget, ReshapeAlignment, gpu_backend
 from tests.passes.layout_assignment.running import GPU, Run
 
@@ -202,7 +202,7 @@ ENTRY e {
         GPU,
     )
 
-    assert run.operands("b") == ["copy{2,0,1}(p)"]
+    assert run.operands("b") == ["copy{2,0,1:E(4)}(p)"]
 
 
 def test_bitcast_convert_to_more_dimensions_moves_the_split_one_minor() -> None:  # B14
@@ -216,9 +216,25 @@ ENTRY e {
         GPU,
     )
 
-    assert run.operands("b") == ["copy{0,1}(p)"]
-    assert run.layout("b") == "{2,0,1}"
+    assert run.operands("b") == ["copy{0,1:E(4)}(p)"]
+    assert run.layout("b") == "{2,0,1:E(4)}"
     assert run.expression(run.root) == "copy{0,1,2:E(4)}(b)"
+
+
+def test_a_bitcast_convert_hands_the_element_size_on_but_the_root_has_that_of_the_entry_layout() -> None:
+    run = Run(
+        """
+HloModule m, entry_computation_layout={(u4[3,5,2]{2,1,0:E(4)})->(u8[3,5]{1,0})}
+ENTRY e {
+  p = u4[3,5,2]{2,1,0:E(4)} parameter(0)
+  b = u8[3,5]{1,0} bitcast-convert(p)
+  ROOT t = (u8[3,5]{1,0}) tuple(b)
+}""",
+        GPU,
+    )
+
+    assert shape_text(run["b"].shape) == "u8[3,5]{1,0:E(4)}"
+    assert shape_text(run.root.shape) == "(u8[3,5]{1,0})"
 
 
 def test_fft_takes_and_writes_default_layouts() -> None:  # B15

@@ -91,7 +91,7 @@ ENTRY e {
 
 def test_bitcast_converts_between_ranks_were_free() -> None:
     assert Run(CONVERT, backend(OLD)).copies == []
-    assert Run(CONVERT, backend(NEW)).copies == ["operand 0 of %b: {0,1} to {1,0}"]
+    assert Run(CONVERT, backend(NEW)).copies == ["operand 0 of %b: {0,1} to {1,0:E(4)}"]
 
 
 FOLLOWS = """
