@@ -19,7 +19,7 @@ for (const curve of curves) {
 
 const timeline = element("timeline"), picture = element("picture"), pointer = element("pointer"), tip = element("tip");
 const alive = element("alive");
-const MOST_LISTED = 200, LEFT = 66, RIGHT = 8, TOP = 8, BOTTOM = 22, BETWEEN = 14;
+const MOST_LISTED = 100, LEFT = 66, RIGHT = 8, TOP = 8, BOTTOM = 22, BETWEEN = 14;
 const most = Math.max(1, live[data.peak]), allocated = Math.max(1, data.allocated);
 let view = { from: 0, to: data.times };
 let time = data.peak, chosen = -1, listed = [];
@@ -37,12 +37,16 @@ function frame() {
 const xOf = (t, f) => LEFT + ((t - view.from) / (view.to - view.from)) * f.plot;
 const timeAt = (x, f) => clamp(Math.floor(view.from + ((x - LEFT) / f.plot) * (view.to - view.from)), 0, data.times - 1);
 
+/** An empty canvas of the right size, measured in CSS pixels. */
 function context(canvas, f) {
   const ratio = window.devicePixelRatio || 1;
-  canvas.width = f.width * ratio;
-  canvas.height = f.height * ratio;
+  const width = Math.round(f.width * ratio), height = Math.round(f.height * ratio);
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
   const g = canvas.getContext("2d");
-  g.scale(ratio, ratio);
+  g.setTransform(ratio, 0, 0, ratio, 0, 0);
+  g.clearRect(0, 0, f.width, f.height);
+  g.lineWidth = 1;
   g.font = "11px system-ui, sans-serif";
   return g;
 }
@@ -163,49 +167,51 @@ const sourceOf = (i) => data.sources[spans.source[i]];
 const shapeOf = (i) => data.shapes[spans.shape[i]];
 const lifeOf = (i) => `${spans.start[i].toLocaleString("en")} to ${(spans.end[i] - 1).toLocaleString("en")}`;
 
+const words = {
+  time: (t) => `time ${t.toLocaleString("en")} of ${(data.times - 1).toLocaleString("en")}`,
+  amount: (t) => `${humanBytes(live[t])} of temporaries alive${t === data.peak ? " (the peak)" : ""}`,
+  value: (i) => (i < 0 ? "" : `; ${spans.name[i]}, ${humanBytes(spans.size[i])}, alive ${lifeOf(i)}`),
+};
+
 function showMoment() {
   const all = aliveAt(time);
   listed = all.slice(0, MOST_LISTED);
-  if (chosen >= 0 && !listed.includes(chosen)) chosen = -1;
-  const where = `time ${time.toLocaleString("en")} of ${(data.times - 1).toLocaleString("en")}`;
-  const amount = `${humanBytes(live[time])} of temporaries alive${time === data.peak ? " (the peak)" : ""}`;
-  element("moment").replaceChildren(make("b", where), `: ${amount}`);
+  if (!listed.includes(chosen)) chosen = -1;
+  element("moment").replaceChildren(make("b", words.time(time)), `: ${words.amount(time)}`);
   alive.replaceChildren(...listed.map(option));
   const rest = all.length - listed.length;
   element("rest").textContent = rest > 0 ? `and ${rest.toLocaleString("en")} smaller ones` : "";
-  const value = chosen >= 0 ? `; ${spans.name[chosen]}, ${humanBytes(spans.size[chosen])}, alive ${lifeOf(chosen)}` : "";
-  timeline.setAttribute("aria-valuemax", data.times - 1);
-  timeline.setAttribute("aria-valuenow", time);
-  timeline.setAttribute("aria-valuetext", `${where}, ${amount}${value}`);
   showChoice();
-  drawPointer();
 }
 
 function option(i) {
-  const row = make("div", "", "", { role: "option", id: `value-${i}`, "aria-selected": String(i === chosen) });
+  const row = make("div", "", "", { role: "option", id: `value-${i}`, "aria-selected": "false" });
   const cells = [spans.name[i], shapeOf(i), humanBytes(spans.size[i]), lifeOf(i), sourceOf(i)];
   row.append(swatch(data.groups[spans.group[i]].color));
   cells.forEach((text, column) => row.append(make("span", text, column === 2 ? "number" : "", { title: text })));
-  row.addEventListener("click", () => choose(i));
   return row;
 }
 
 function showChoice() {
-  for (const row of alive.children) row.setAttribute("aria-selected", String(row.id === `value-${chosen}`));
+  timeline.setAttribute("aria-valuemax", data.times - 1);
+  timeline.setAttribute("aria-valuenow", time);
+  timeline.setAttribute("aria-valuetext", `${words.time(time)}, ${words.amount(time)}${words.value(chosen)}`);
+  drawPointer();
+  alive.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
   const row = element(`value-${chosen}`);
   if (row === null) {
     alive.removeAttribute("aria-activedescendant");
     return;
   }
+  row.setAttribute("aria-selected", "true");
   alive.setAttribute("aria-activedescendant", row.id);
-  if (row.offsetTop < alive.scrollTop + alive.offsetTop) alive.scrollTop = row.offsetTop - alive.offsetTop;
-  const under = row.offsetTop + row.offsetHeight - alive.offsetTop - alive.clientHeight;
-  if (under > alive.scrollTop) alive.scrollTop = under;
+  const top = row.offsetTop - alive.offsetTop, bottom = top + row.offsetHeight;
+  alive.scrollTop = clamp(alive.scrollTop, bottom - alive.clientHeight, top);
 }
 
 function choose(i) {
   chosen = i;
-  showMoment();
+  showChoice();
 }
 
 function go(t) {
@@ -287,8 +293,16 @@ function startTimeline() {
   element("legend").replaceChildren(...items);
   timeline.addEventListener("keydown", onKey);
   alive.addEventListener("keydown", onKey);
+  alive.addEventListener("click", (event) => {
+    const row = event.target.closest("[role=option]");
+    if (row) choose(Number(row.id.replace("value-", "")));
+  });
   timeline.addEventListener("click", onClick);
-  timeline.addEventListener("pointermove", onHover);
+  let hovered = null;
+  timeline.addEventListener("pointermove", (event) => {
+    if (hovered === null) requestAnimationFrame(() => { onHover(hovered); hovered = null; });
+    hovered = event;
+  });
   timeline.addEventListener("pointerleave", () => { tip.hidden = true; });
   element("to-peak").addEventListener("click", () => go(data.peak));
   element("zoom-in").addEventListener("click", () => zoom(0.5));
