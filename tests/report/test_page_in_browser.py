@@ -19,6 +19,7 @@ MODULE = Path(__file__).parents[2] / "fixtures" / "xla" / "lora_axis1flax" / "gp
 WATCH = "<script>window.problems = []; addEventListener('error', (event) => problems.push(event.message));</script>"
 ACT = """
 <script type="module">
+await new Promise((done) => setTimeout(done, 500)); // the page draws once it has a size
 const at = (id) => document.getElementById(id);
 const press = (key, target = "timeline") => at(target).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 const now = () => Number(at("timeline").getAttribute("aria-valuenow"));
