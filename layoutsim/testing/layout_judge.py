@@ -46,13 +46,19 @@ Order = tuple[int, ...]
 
 
 def layout_faults(
-    before: Module, after: Module, backend: str = "generic", *, exempt: frozenset[Opcode] = frozenset()
+    before: Module,
+    after: Module,
+    backend: str = "generic",
+    *,
+    exempt: frozenset[Opcode] = frozenset(),
+    allow_bitcasts: bool = False,
 ) -> list[str]:
     """Everything wrong with the layouts of ``after``, which was ``before`` until the pass; empty if all is well.
 
     Args:
         backend: ``gpu``, ``cpu``, or ``generic``, which demands nothing (6).
         exempt: opcodes that the backend does not demand anything of, in the release that is imitated.
+        allow_bitcasts: a layout may be changed by a bitcast too, where that moves nothing (``copies=modulo-degenerate``).
     """
     bodies = fusion_bodies(after)
     computations = [c for c in after.computations if c not in bodies]
@@ -61,7 +67,8 @@ def layout_faults(
         return missing  # everything else compares layouts
     old = _by_place(before)
     return [
-        *_lost(before, after),
+        *_lost(before, after, (*_ADDED, Opcode.BITCAST) if allow_bitcasts else _ADDED),
+        *(fault for c in computations for i in c.instructions if i.opcode is Opcode.BITCAST for fault in _moves(i)),
         *_entry(before, after),
         *(fault for c in computations for i in c.instructions for fault in _passing(i)),
         *(fault for c in computations for i in c.instructions for fault in _given(i, old.get((c.name, i.name)))),
@@ -91,7 +98,16 @@ def _by_place(module: Module) -> dict[tuple[str, str], Instruction]:
 _ADDED = (Opcode.COPY, Opcode.GET_TUPLE_ELEMENT, Opcode.TUPLE)
 
 
-def _lost(before: Module, after: Module) -> Iterator[str]:
+def _moves(bitcast: Instruction) -> Iterator[str]:
+    """A bitcast between layouts of one shape may only move dimensions of size 1."""
+    source, result = bitcast.operand(0).shape, bitcast.shape
+    assert isinstance(source, ArrayShape) and isinstance(result, ArrayShape), bitcast
+    same_shape = (source.element_type, source.dimensions) == (result.element_type, result.dimensions)
+    if not same_shape or (source.element_count and _essential(source) != _essential(result)):
+        yield f"{_name(bitcast)}: {source} and {result} are not the same in memory"
+
+
+def _lost(before: Module, after: Module, allowed: tuple[Opcode, ...]) -> Iterator[str]:
     old, new = _by_place(before), _by_place(after)
     known = {c.name for c in before.computations}
     for place, instruction in old.items():
@@ -100,7 +116,7 @@ def _lost(before: Module, after: Module) -> Iterator[str]:
         elif new[place].opcode is not instruction.opcode:
             yield f"{_name(instruction)} became {new[place].opcode}, expected {instruction.opcode}"
     for place, instruction in new.items():
-        if place not in old and place[0] in known and instruction.opcode not in _ADDED:
+        if place not in old and place[0] in known and instruction.opcode not in allowed:
             yield f"{_name(instruction)} is new, expected only copies, and tuples around them"
 
 

@@ -36,7 +36,7 @@ from layoutsim.memory.heaps import HeapAlgorithm, live_peak
 from layoutsim.memory.problem import Placement, Problem
 from layoutsim.memory.profile import CPU, GPU, MemoryProfile
 from layoutsim.passes import Pass, PassResult
-from layoutsim.passes.layout_assignment import LayoutAssignmentResult
+from layoutsim.passes.layout_assignment import CopyComparison, LayoutAssignmentResult
 from layoutsim.testing.execution import Inputs, first_difference, inputs_for, run, why_not_comparable
 from layoutsim.testing.layout_judge import layout_faults
 from layoutsim.text import ParseOptions, parse_module
@@ -241,7 +241,10 @@ def _layouts(trial: Trial) -> Iterator[str]:
         raise NotApplicableError("no layout assignment")
     step = trial.steps[number]
     free = () if getattr(step.ran, "constrain_ragged_dot", True) else (Opcode.RAGGED_DOT,)  # XLA before 0.7
-    yield from layout_faults(trial.module_before(number), step.module, trial.backend, exempt=frozenset(free))
+    bitcasts = getattr(step.ran, "copies", CopyComparison.EXACT) is CopyComparison.MODULO_DEGENERATE
+    yield from layout_faults(
+        trial.module_before(number), step.module, trial.backend, exempt=frozenset(free), allow_bitcasts=bitcasts
+    )
     assert isinstance(step.result, LayoutAssignmentResult)
     yield from _copies_are_reported(trial.module_before(number), step.module, step.result)
 

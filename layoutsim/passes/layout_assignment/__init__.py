@@ -30,25 +30,29 @@ from layoutsim.passes.layout_assignment.backends import (
 from layoutsim.passes.layout_assignment.gpu_target import GpuTarget
 from layoutsim.passes.layout_assignment.layout_pass import LayoutAssignment
 from layoutsim.passes.layout_assignment.options import (
-    AllGatherRule,
     BackendName,
+    CollectiveRule,
     ComputationOrder,
     ConvolutionLayout,
+    CopyComparison,
     LoopInvariants,
     ReductionPull,
     ReshapeAlignment,
+    WorkList,
 )
+from layoutsim.passes.layout_assignment.procedure import Procedure
 from layoutsim.passes.layout_assignment.reasons import Reason, Rule
 from layoutsim.passes.layout_assignment.result import CopyKind, InsertedCopy, LayoutAssignmentResult
 
 __all__ = [
     "GENERIC",
-    "AllGatherRule",
     "Backend",
     "BackendName",
     "BufferDemand",
+    "CollectiveRule",
     "ComputationOrder",
     "ConvolutionLayout",
+    "CopyComparison",
     "CopyKind",
     "Demand",
     "DemandRule",
@@ -58,12 +62,14 @@ __all__ = [
     "LayoutAssignmentResult",
     "LoopInvariants",
     "OperandDemand",
+    "Procedure",
     "Reason",
     "ReductionPull",
     "ReshapeAlignment",
     "ResultDemand",
     "Rule",
     "View",
+    "WorkList",
     "assign_layouts",
     "cpu_backend",
     "gpu_backend",

@@ -22,54 +22,48 @@ from layoutsim.passes.layout_assignment.constraints import ROUNDS
 from layoutsim.passes.layout_assignment.loop_invariants import Negotiation
 from layoutsim.passes.layout_assignment.mandatory import add_mandatory_constraints, constrain_custom_call
 from layoutsim.passes.layout_assignment.materialize import Materializer
-from layoutsim.passes.layout_assignment.options import ComputationOrder, LoopInvariants
+from layoutsim.passes.layout_assignment.options import LoopInvariants
 from layoutsim.passes.layout_assignment.plan import channel_of
 from layoutsim.passes.layout_assignment.prepare import (
     add_protective_copies,
     check_entry_layout,
     clone_shared_branches,
 )
+from layoutsim.passes.layout_assignment.procedure import Procedure
 from layoutsim.passes.layout_assignment.propagate import propagate
 from layoutsim.passes.layout_assignment.reasons import Reason
 from layoutsim.passes.layout_assignment.result import CopyKind, InsertedCopy, LayoutAssignmentResult
 from layoutsim.passes.layout_assignment.rules import as_array, layout_leaves
 from layoutsim.passes.layout_assignment.state import State
 
+XLA_PROCEDURE = Procedure()
+
 MAX_ROUNDS = 100
 """Input-output aliases ask for more rounds while they change something; XLA has no limit."""
 
 
-def assign_layouts(
-    module: Module,
-    backend: Backend,
-    *,
-    order: ComputationOrder = ComputationOrder.FORWARD,
-    loop_invariants: LoopInvariants = LoopInvariants.BODY,
-) -> LayoutAssignmentResult:
+def assign_layouts(module: Module, backend: Backend, procedure: Procedure = XLA_PROCEDURE) -> LayoutAssignmentResult:
     """Give every array of ``module`` a layout, in place.
 
     Args:
         module: layouts on its instructions are read by some rules, and replaced; ``module.entry_layout`` says what the
             caller wants, and is completed.
         backend: whose rules apply.
-        order: in which computations are laid out.
-        loop_invariants: who chooses the layout of what a loop only reads.
+        procedure: how to go about it.
 
     Raises:
         LayoutError: the module demands what cannot be, or holds a bitcast.
     """
     with no_collection():
-        return _assign_layouts(module, backend, order, loop_invariants)
+        return _assign_layouts(module, backend, procedure)
 
 
-def _assign_layouts(
-    module: Module, backend: Backend, order: ComputationOrder, loop_invariants: LoopInvariants
-) -> LayoutAssignmentResult:
+def _assign_layouts(module: Module, backend: Backend, procedure: Procedure) -> LayoutAssignmentResult:
     protective = add_protective_copies(module, backend)
     clone_shared_branches(module, backend)
     check_entry_layout(module)
-    state = State.start(module, backend, order)
-    negotiation = Negotiation.start(state) if loop_invariants is LoopInvariants.CALLER else None
+    state = State.start(module, backend, procedure)
+    negotiation = Negotiation.start(state) if procedure.loop_invariants is LoopInvariants.CALLER else None
     _find_layouts(state, negotiation)
     materializer = Materializer(state)
     for computation in state.computations:

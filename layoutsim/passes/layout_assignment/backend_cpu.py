@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from layoutsim.ir import ArrayShape, ElementType, Instruction, Opcode, layout
 from layoutsim.ir.payloads import ConvolutionPayload, DotPayload, FusionPayload
-from layoutsim.passes.layout_assignment.backends import Backend, Demand, DemandRule, OperandDemand, ResultDemand, View
-from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rule, with_default
-from layoutsim.passes.layout_assignment.options import AllGatherRule
+from layoutsim.passes.layout_assignment.backends import Backend, Demand, OperandDemand, ResultDemand, View
+from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_default
+from layoutsim.passes.layout_assignment.options import CollectiveRule
 from layoutsim.passes.layout_assignment.reasons import Rule
 from layoutsim.passes.layout_assignment.rules import array_of, as_array, custom_call_target
 
@@ -29,11 +29,11 @@ COLUMN_MAJOR_THRESHOLD_BYTES = 32
 _GEMM_TYPES = frozenset({ElementType.F16, ElementType.F32, ElementType.F64, ElementType.C64, ElementType.C128, ElementType.S32})
 
 
-def cpu_backend(*, all_gather: AllGatherRule = AllGatherRule.POSITIONAL) -> Backend:
+def cpu_backend(
+    *, all_gather: CollectiveRule = CollectiveRule.POSITIONAL, reduce_scatter: CollectiveRule = CollectiveRule.POSITIONAL
+) -> Backend:
     """The CPU backend's rules."""
-    demands: dict[Opcode, DemandRule] = {
-        opcode: major_dimension_rule(opcode, all_gather, _SECTION) for opcode in (Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER)
-    }
+    demands = major_dimension_rules({Opcode.ALL_GATHER: all_gather, Opcode.REDUCE_SCATTER: reduce_scatter}, _SECTION)
     return Backend("cpu", demands, otherwise=_demand)
 
 

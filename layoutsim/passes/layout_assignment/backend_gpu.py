@@ -27,7 +27,7 @@ from layoutsim.passes.layout_assignment.backends import (
     generic_reshape_operand,
     generic_reshape_result,
 )
-from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rule, with_default
+from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_default
 from layoutsim.passes.layout_assignment.gpu_convolution import (
     CONVOLUTION_TARGETS,
     convolution_call_rule,
@@ -43,7 +43,7 @@ from layoutsim.passes.layout_assignment.layout_math import (
     true_rank,
 )
 from layoutsim.passes.layout_assignment.options import (
-    AllGatherRule,
+    CollectiveRule,
     ConvolutionLayout,
     ReductionPull,
     ReshapeAlignment,
@@ -76,7 +76,10 @@ _GEMM_PREFIX = "__cublas$lt$"
 
 def gpu_backend(
     *,
-    all_gather: AllGatherRule = AllGatherRule.POSITIONAL,
+    all_gather: CollectiveRule = CollectiveRule.POSITIONAL,
+    reduce_scatter: CollectiveRule = CollectiveRule.POSITIONAL,
+    all_to_all: CollectiveRule = CollectiveRule.POSITIONAL,
+    ragged_all_to_all: CollectiveRule = CollectiveRule.POSITIONAL,
     reshape_alignment: ReshapeAlignment = ReshapeAlignment.IN_PLACE,
     target: GpuTarget = GpuTarget.H100,
     convolution_layout: ConvolutionLayout = ConvolutionLayout.BY_DEVICE,
@@ -100,10 +103,13 @@ def gpu_backend(
         outputs_follow_aliases: outputs of custom calls follow the layout of the operand they overwrite; not so in 0.6.
     """
     facts = target.facts
-    demands: dict[Opcode, DemandRule] = {
-        opcode: major_dimension_rule(opcode, all_gather, _SECTION)
-        for opcode in (Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL, Opcode.RAGGED_ALL_TO_ALL)
+    collectives = {
+        Opcode.ALL_GATHER: all_gather,
+        Opcode.REDUCE_SCATTER: reduce_scatter,
+        Opcode.ALL_TO_ALL: all_to_all,
+        Opcode.RAGGED_ALL_TO_ALL: ragged_all_to_all,
     }
+    demands = major_dimension_rules(collectives, _SECTION)
     demands |= {
         Opcode.CUSTOM_CALL: _custom_call_rule(convolution_call_rule(facts, convolution_layout)),
         Opcode.DOT: dot_rule(facts, pack_along_contraction=pack_along_contraction),

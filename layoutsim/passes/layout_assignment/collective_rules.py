@@ -2,18 +2,30 @@
 
 The data of all participants lies one after the other, so the dimension along which they are put together must vary slowest.
 XLA asks for it *by position*: ``bf16[1,128,4096]`` gathered along dimension 1 gets ``{2,0,1}``, although ``{2,1,0}`` is the
-same in memory. With :attr:`AllGatherRule.IGNORE_DEGENERATE` a layout stays if only dimensions of size 1 are more major.
+same in memory. With :attr:`CollectiveRule.IGNORE_DEGENERATE` a layout stays if only dimensions of size 1 are more major.
+
+=====================  ==========================================  =====================================================
+collective             dimension                                   GPU kernel refuses
+=====================  ==========================================  =====================================================
+``all-gather``         ``dimensions``                              operands in which it is not *effectively* most major
+``reduce-scatter``     ``dimensions``                              nothing: it trusts layout assignment
+``all-to-all``         ``dimensions``; of the tuple form none      operands in which it is not *effectively* most major
+``ragged-all-to-all``  0                                           results in which it is not *effectively* most major
+=====================  ==========================================  =====================================================
+
+Effectively: up to dimensions of size 1 (``ShapeUtil::IsEffectivelyMostMajorDimension``). The CPU backend demands it of the
+first two only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from layoutsim.ir import ArrayShape, Instruction, Layout, Opcode, Shape, default_layout, layout, map_arrays
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.passes.layout_assignment.backends import Demand, DemandRule, ResultDemand, View
 from layoutsim.passes.layout_assignment.layout_math import move_to_major
-from layoutsim.passes.layout_assignment.options import AllGatherRule
+from layoutsim.passes.layout_assignment.options import CollectiveRule
 from layoutsim.passes.layout_assignment.reasons import Rule
 from layoutsim.passes.layout_assignment.rules import as_array
 
@@ -25,11 +37,16 @@ _NAMES = {
 }
 
 
-def major_dimension_rule(opcode: Opcode, choice: AllGatherRule, section: str) -> DemandRule:
+def major_dimension_rules(choices: Mapping[Opcode, CollectiveRule], section: str) -> dict[Opcode, DemandRule]:
+    """The demand rules of several collectives."""
+    return {opcode: major_dimension_rule(opcode, choice, section) for opcode, choice in choices.items()}
+
+
+def major_dimension_rule(opcode: Opcode, choice: CollectiveRule, section: str) -> DemandRule:
     """The demand rule of one collective opcode."""
     rule = Rule(
         opcode.value,
-        section if choice is AllGatherRule.POSITIONAL else "12.4",
+        section if choice is CollectiveRule.POSITIONAL else "12.4",
         f"the {opcode} needs the dimension it {_NAMES[opcode]} along to be most major",
     )
 
@@ -51,9 +68,9 @@ def _dimension(instruction: Instruction) -> int | None:
     return instruction.payload_as(CollectivePayload).dimension
 
 
-def _major(leaf: ArrayShape, dimension: int, choice: AllGatherRule) -> ArrayShape:
+def _major(leaf: ArrayShape, dimension: int, choice: CollectiveRule) -> ArrayShape:
     standing = leaf.layout or default_layout(leaf.rank)
-    if choice is AllGatherRule.IGNORE_DEGENERATE:
+    if choice is CollectiveRule.IGNORE_DEGENERATE:
         for candidate in (standing, default_layout(leaf.rank)):
             if _is_most_major(leaf, dimension, candidate):
                 return leaf.with_layout(candidate)

@@ -4,6 +4,9 @@ Per instruction, operands first: its own buffers get the layouts of their constr
 they come from; then each operand slot whose constraint differs from its operand gets a copy of its own (two slots that read
 one value get two). Last the computation's root.
 
+Where the variant :attr:`~.options.CopyComparison.MODULO_DEGENERATE` says so, layouts that are the same in memory are joined
+by a ``bitcast`` instead.
+
 A copy of a tuple goes element by element: ``get-tuple-element``, a copy where the layouts differ, and a new ``tuple``. If only
 a conditional reads a value, the copy goes into the branch, so that other branches do not pay for it.
 """
@@ -33,7 +36,9 @@ from layoutsim.passes.layout_assignment.computation_layouts import infer_layout
 from layoutsim.passes.layout_assignment.constraints import ComputationConstraint, OperandConstraint
 from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
 from layoutsim.passes.layout_assignment.graph import Node
+from layoutsim.passes.layout_assignment.layout_math import equal_without_ones
 from layoutsim.passes.layout_assignment.mandatory import result_rule
+from layoutsim.passes.layout_assignment.options import CopyComparison
 from layoutsim.passes.layout_assignment.reasons import Reason
 from layoutsim.passes.layout_assignment.result import CopyKind, InsertedCopy
 from layoutsim.passes.layout_assignment.rules import (
@@ -140,9 +145,18 @@ class Materializer:
             raise LayoutError(f"{value.name}: only arrays and tuples can be copied, not {value.shape}")
         layouts = {(): _layout_of(wanted)}
         shape = with_layouts(value.shape, layouts)
+        if self._needs_no_copy(value.shape, shape):
+            return computation.add(Opcode.BITCAST, shape, [value], attributes=copied_attributes(value, ()))
         copy = computation.add(Opcode.COPY, shape, [value], attributes=copied_attributes(value, ()))
         self.copies.append(self._record(copy, place, index))
         return copy
+
+    def _needs_no_copy(self, shape: Shape, wanted: Shape) -> bool:
+        """Whether a variant finds that two layouts, which differ, are the same in memory."""
+        if self.state.procedure.copies is CopyComparison.EXACT or not isinstance(shape, ArrayShape):
+            return False
+        assert isinstance(wanted, ArrayShape) and shape.dynamic == wanted.dynamic, (shape, wanted)
+        return not shape.element_count or equal_without_ones(shape.dimensions, shape.minor_to_major, wanted.minor_to_major)
 
     def _copied_tuple(self, value: Instruction, wanted: Shape, place: _Place, index: ShapeIndex) -> Instruction:
         computation = value.parent

@@ -13,11 +13,21 @@ class BackendName(StrEnum):
     CPU = "cpu"
 
 
-class AllGatherRule(StrEnum):
-    """When a collective's dimension counts as most major (all-gather, reduce-scatter, all-to-all, ragged-all-to-all).
+class CollectiveRule(StrEnum):
+    """When the dimension of a collective counts as most major; chosen for each of the four collectives that have one.
 
     ``POSITIONAL`` is XLA's: the dimension must be last in ``minor_to_major``. ``IGNORE_DEGENERATE`` keeps a layout in which
-    only dimensions of size 1 are more major, since it is the same in memory (layout spec, 12.4).
+    only dimensions of size 1 are more major: it is the same in memory, and XLA's own kernels accept it
+    (``IsEffectivelyMostMajorDimension`` in ``xla/backends/gpu/runtime``). ``layout-assignment{backend=gpu
+    reduce-scatter=...}``, with default layouts of the caller::
+
+        s = f32[1,4,8]{2,1,0} reduce-scatter(p), dimensions={1}     IGNORE_DEGENERATE: {2,1,0} will do
+
+        c = f32[1,16,8]{2,0,1} copy(p)                              POSITIONAL: 1 must stand last
+        s = f32[1,4,8]{2,0,1} reduce-scatter(c), dimensions={1}
+        ROOT d = f32[1,4,8]{2,1,0} copy(s)
+
+    An all-to-all that returns a tuple sends whole arrays, so no dimension of it has to be anywhere, whatever the choice.
     """
 
     POSITIONAL = "positional"
@@ -53,10 +63,49 @@ class LoopInvariants(StrEnum):
 
 
 class ComputationOrder(StrEnum):
-    """Callees before callers (what every backend of XLA does), or the other way round."""
+    """Callees before callers (what every backend of XLA does), or the other way round.
+
+    Who is first, chooses. A body that multiplies ``w`` by a vector wants it row-major; its caller has it column-major::
+
+        body: t = f32[8,4] transpose(p), dimensions={1,0}; ...            caller: w = f32[4,8]{0,1}; call(w), to_apply=body
+
+        FORWARD: p is {1,0}, so the caller copies: call(copy{1,0}(w))     REVERSE: the call passes w{0,1}, and p is {0,1}
+    """
 
     FORWARD = "forward"
     REVERSE = "reverse"
+
+
+class WorkList(StrEnum):
+    """In which order constraints are followed.
+
+    ``XLA`` follows those that come from demands, and from transposes and reshapes, at once, and the rest later: a queue with two
+    ends. ``DEPTH_FIRST`` follows every new constraint at once; ``BREADTH_FIRST`` in the order in which they were made, so that
+    the nearest demand reaches an array first. Of two demands that are equally strong the first that arrives decides::
+
+        a = f32[4,8] parameter(0)                                 a = f32[4,8]{1,0}
+        b = f32[8,4]{0,1} copy of a transpose of a, wanted so     XLA: what came last is followed first
+    """
+
+    XLA = "xla"
+    DEPTH_FIRST = "depth-first"
+    BREADTH_FIRST = "breadth-first"
+
+
+class CopyComparison(StrEnum):
+    """When two layouts differ so that a copy is needed between them.
+
+    ``EXACT`` is XLA's layout assignment: when the orders differ. With ``MODULO_DEGENERATE`` orders that differ only in the
+    place of dimensions of size 1 (or of an array without elements) are joined by a ``bitcast``, which costs nothing::
+
+        copy = f32[1,4,8]{2,0,1} copy(p)        =>    bitcast = f32[1,4,8]{2,0,1} bitcast(p)
+
+    The layouts themselves stay those of XLA. (XLA's algebraic simplifier does the same to such copies later; so this is what
+    memory looks like once that has run.)
+    """
+
+    EXACT = "exact"
+    MODULO_DEGENERATE = "modulo-degenerate"
 
 
 class ReductionPull(StrEnum):

@@ -1,7 +1,7 @@
 """Propagation to a fixed point (layout spec, section 7.4; ``LayoutAssignment::PropagateConstraints``).
 
 Constraints wait in a double-ended queue; new depth-first ones go to its front one by one (so the last one made is followed
-first), others to its back. Taking one asks its neighbours:
+first), others to its back (:class:`~.options.WorkList` has variants). Taking one asks its neighbours:
 
 * An **operand constraint** asks (1) the buffers that the operand may be, softly; and, unless the value is forwarded or a
   vector, (2) the other operands and the result of an instruction that keeps layouts, by force; (3) the result of a transpose
@@ -36,6 +36,7 @@ from layoutsim.passes.layout_assignment.layout_math import (
     transpose_result_order,
 )
 from layoutsim.passes.layout_assignment.mandatory import result_rule
+from layoutsim.passes.layout_assignment.options import WorkList
 from layoutsim.passes.layout_assignment.reasons import Reason, Rule
 from layoutsim.passes.layout_assignment.rules import (
     array_of,
@@ -58,11 +59,12 @@ def propagate(state: State) -> None:
     """
     store = state.store
     waiting: deque[Constraint] = deque()
+    work_list = state.procedure.work_list
     steps = STEPS_PER_BUFFER * (len(store.buffers) + 1)
     while True:
         if store.added:
             for added in store.take_added():
-                if added.depth_first:
+                if is_followed_at_once(added, work_list):
                     waiting.appendleft(added)
                 else:
                     waiting.append(added)
@@ -78,6 +80,11 @@ def propagate(state: State) -> None:
             _follow_operand(state, constraint)
         else:
             _follow_result(state, constraint)
+
+
+def is_followed_at_once(constraint: Constraint, work_list: WorkList) -> bool:
+    """Whether a new constraint goes to the front of the queue."""
+    return constraint.depth_first if work_list is WorkList.XLA else work_list is WorkList.DEPTH_FIRST
 
 
 # -- operand constraints -------------------------------------------------------------------------------------------------

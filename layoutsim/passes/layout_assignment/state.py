@@ -24,6 +24,7 @@ from layoutsim.passes.layout_assignment.constraints import DEFAULT_PRIORITY, GIV
 from layoutsim.passes.layout_assignment.graph import Graph, Node, callers_of
 from layoutsim.passes.layout_assignment.options import ComputationOrder
 from layoutsim.passes.layout_assignment.plan import Plan, plan_of
+from layoutsim.passes.layout_assignment.procedure import Procedure
 from layoutsim.passes.layout_assignment.rules import as_array
 from layoutsim.passes.layout_assignment.store import Store
 
@@ -63,7 +64,7 @@ class State:
 
     module: Module
     backend: Backend
-    order: ComputationOrder
+    procedure: Procedure
     entry: EntryLayout
     points_to: PointsTo
     graph: Graph
@@ -76,7 +77,7 @@ class State:
     asked_of_caller: Callable[[Instruction, Shape], Shape] = field(default=lambda _loop, shape: shape, init=False)
 
     @staticmethod
-    def start(module: Module, backend: Backend, order: ComputationOrder) -> State:
+    def start(module: Module, backend: Backend, procedure: Procedure) -> State:
         """The state in front of the first round; the module must not change until layouts are assigned."""
         assert module.entry_layout is not None, module
         points_to = PointsTo(module)
@@ -86,17 +87,17 @@ class State:
         callers = callers_of(module)
         for computation in computations:
             graph.add(computation, callers[computation])
-        if order is ComputationOrder.REVERSE:
+        if procedure.order is ComputationOrder.REVERSE:
             computations.reverse()
         entry = EntryLayout.of(module.entry_layout)
         state = State(
             module,
             backend,
-            order,
+            procedure,
             entry,
             points_to,
             graph,
-            Store(graph),
+            Store(graph, procedure.priorities),
             computations,
         )
         state.store.computations[module.entry] = state._entry_constraint()
@@ -104,7 +105,7 @@ class State:
 
     @property
     def is_reverse(self) -> bool:
-        return self.order is ComputationOrder.REVERSE
+        return self.procedure.order is ComputationOrder.REVERSE
 
     @property
     def round(self) -> int:

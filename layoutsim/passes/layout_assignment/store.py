@@ -8,6 +8,8 @@ Every request passes through here, so that conflicts are settled in one place:
 3. New and changed constraints wait in ``added`` until the propagation takes them: depth-first ones at the end, the others by
    falling priority.
 4. A layout set on a result that shares its buffer with an operand is demanded of that operand too.
+5. Where a variant sets priorities (:mod:`.procedure`), soft requests get those of their step and never replace what is
+   mandatory, and mandatory ones never have more than the round's, so that they give way to no soft one.
 """
 
 from __future__ import annotations
@@ -40,11 +42,13 @@ class Store:
     """All constraints of a round, and those on computations, which outlive rounds.
 
     Attributes:
+        priorities: of soft requests, relative to ``priority``, by the name of the rule.
         priority: of requests made now; the number of the round.
         added: constraints to propagate, oldest first.
     """
 
     graph: Graph
+    priorities: Mapping[str, int] = field(factory=dict[str, int])
     priority: int = 0
     buffers: list[BufferConstraint | None] = field(factory=list["BufferConstraint | None"], init=False)
     computations: dict[Computation, ComputationConstraint] = field(factory=dict[Computation, ComputationConstraint], init=False)
@@ -70,6 +74,16 @@ class Store:
             at -= 1
         added.insert(at, constraint)
 
+    def _priority(self, passed_on: int | None, rule: Rule, mandatory: bool) -> int:
+        """Of a new request by ``rule``, which follows one of priority ``passed_on``."""
+        priority = self.priority if passed_on is None else passed_on
+        if self.priorities:
+            if mandatory:
+                return min(priority, self.priority)
+            if rule.name in self.priorities:
+                return self.priority + self.priorities[rule.name]
+        return priority
+
     # -- buffers ---------------------------------------------------------------------------------------------------
 
     def buffer_reason(self, buffer: LogicalBuffer) -> Reason | None:
@@ -94,8 +108,7 @@ class Store:
         Raises:
             LayoutError: the buffer holds no array, or one of another rank.
         """
-        if priority is None:
-            priority = self.priority
+        priority = self._priority(priority, rule, mandatory)
         constraint = self.buffers[buffer.id]
         if constraint is None:
             _check_array(buffer, layout)
@@ -105,6 +118,8 @@ class Store:
             self.buffers[buffer.id] = constraint
         else:
             before = constraint.layout
+            if self.priorities and constraint.mandatory and not mandatory:
+                return
             if not constraint.update(layout, mandatory=mandatory, depth_first=depth_first, priority=priority):
                 return
             if constraint.layout is not before:
@@ -150,12 +165,11 @@ class Store:
         """Ask for ``layout`` on an array operand."""
         if node.operand_ranks[number] == 0:
             return
-        if priority is None:
-            priority = self.priority
+        priority = self._priority(priority, rule, mandatory)
         standing = node.constraints[number]
         if standing is not None and (
             not mandatory
-            or standing.priority > priority
+            or self._insists_more(standing, priority)
             or (standing.layout is not None and standing.layout.minor_to_major == layout.minor_to_major)
         ):
             return
@@ -190,15 +204,20 @@ class Store:
             raise LayoutError(
                 f"{node.instruction.name}: operand {number} has shape {operand.shape}, which cannot get the layout of {shape}"
             )
-        priority = self.priority
+        priority = self._priority(None, rule, mandatory)
         standing = node.constraints[number]
-        if standing is not None and (not mandatory or standing.priority > priority or orders_match(standing.shape, shape)):
+        if standing is not None and (
+            not mandatory or self._insists_more(standing, priority) or orders_match(standing.shape, shape)
+        ):
             return
         if not mandatory:
             depth_first, priority = _downgraded(node, number, depth_first, priority)
         reason = Reason(rule, node.instruction, number, (), shape, cause, self.priority, by, leaf_causes)
         layout = None if array is None else array.layout
         self._put(standing, node, number, layout, shape, mandatory, depth_first, priority, reason)
+
+    def _insists_more(self, standing: OperandConstraint, priority: int) -> bool:
+        return standing.priority > priority and (standing.mandatory or not self.priorities)
 
     def _put(
         self,

@@ -6,6 +6,7 @@ from layoutsim.passes.layout_assignment import (
     Backend,
     ComputationOrder,
     LayoutAssignmentResult,
+    Procedure,
     assign_layouts,
     cpu_backend,
     gpu_backend,
@@ -32,7 +33,7 @@ class Run:
     ) -> None:
         self.module: Module = parse_module(text, options=options)
         self._given = {i.name for c in self.module.computations for i in c.instructions}
-        self.result: LayoutAssignmentResult = assign_layouts(self.module, backend, order=order)
+        self.result: LayoutAssignmentResult = assign_layouts(self.module, backend, Procedure(order=order))
 
     def __getitem__(self, name: str) -> Instruction:
         (found,) = [i for c in self.module.computations for i in c.instructions if i.name == name]

@@ -6,7 +6,7 @@ import pytest
 
 from layoutsim.errors import LayoutError
 from layoutsim.ir import Opcode, shape_text
-from layoutsim.passes.layout_assignment import AllGatherRule, ConvolutionLayout, GpuTarget, ReshapeAlignment, gpu_backend
+from layoutsim.passes.layout_assignment import CollectiveRule, ConvolutionLayout, GpuTarget, ReshapeAlignment, gpu_backend
 from tests.passes.layout_assignment.running import GPU, Run
 
 
@@ -576,7 +576,7 @@ def test_the_gathered_dimension_is_most_major_by_position() -> None:  # 12.1
 
 
 def test_dimensions_of_size_1_can_be_ignored() -> None:  # 12.4
-    run = Run(GATHER, gpu_backend(all_gather=AllGatherRule.IGNORE_DEGENERATE))
+    run = Run(GATHER, gpu_backend(all_gather=CollectiveRule.IGNORE_DEGENERATE))
 
     assert run.layout("g") == "{2,1,0}"
     assert run.copies == []
@@ -586,7 +586,7 @@ def test_real_dimensions_are_never_ignored() -> None:  # F14
     text = GATHER.replace("1,4,8", "4,1,8").replace("1,32,8", "4,8,8")
     by_rule = {
         rule: Run(text, gpu_backend(all_gather=rule)).copies
-        for rule in (AllGatherRule.POSITIONAL, AllGatherRule.IGNORE_DEGENERATE)
+        for rule in (CollectiveRule.POSITIONAL, CollectiveRule.IGNORE_DEGENERATE)
     }
 
     expected = ["operand 0 of %g: {2,1,0} to {2,0,1}", "root of e: {2,0,1} to {2,1,0}"]
