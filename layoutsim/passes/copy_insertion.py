@@ -32,6 +32,8 @@ from layoutsim.analysis.call_graph import CallGraph
 from layoutsim.errors import PassError
 from layoutsim.ir import Instruction, Module
 from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.copy_bitcasts import InPlace, reshapes_to_bitcasts
+from layoutsim.passes.copy_branches import AS_THEY_STAND, Conditionals, LastFirst, cheapest_order, in_order
 from layoutsim.passes.copy_chains import copies_of
 from layoutsim.passes.copy_elision import CopyRemover, Verdict
 from layoutsim.passes.copy_insertion_add import InterferenceCopies
@@ -48,12 +50,16 @@ class CopyInsertion(Pass):
     Attributes:
         rules: whose rules say which operations work in place and which results may take over an operand's memory.
         region_analysis: also elide copies whose live ranges are interleaved without touching (XLA: off by default).
+        conditional: in which order the branches of conditionals are tried (:mod:`~layoutsim.passes.copy_branches`).
+        in_place: whether reshapes and transposes that move nothing are bitcasts (:mod:`~layoutsim.passes.copy_bitcasts`).
     """
 
     name: ClassVar[str] = "copy-insertion"
 
     rules: SharingRules = field(default=SharingRules.NVIDIA, kw_only=True)
     region_analysis: bool = field(default=False, kw_only=True)
+    conditional: Conditionals = field(default=Conditionals.XLA, kw_only=True)
+    in_place: InPlace = field(default=InPlace.XLA, kw_only=True)
 
     def run(self, module: Module) -> PassResult:
         """Run on a module whose call graph is flat.
@@ -64,15 +70,24 @@ class CopyInsertion(Pass):
         if not CallGraph(module).is_flattened:
             raise PassError("copy-insertion: the call graph must be flat; run flatten-call-graph first")
         before = _snapshot(module)
-        reasons = _add(module, self.rules.rules)
-        verdicts = remove_unnecessary_copies(module, self.rules.rules, region_analysis=self.region_analysis)
-        reasons |= _add_special(module, self.rules.rules)
+        if self.in_place is InPlace.THROUGH_BITCASTS:
+            reshapes_to_bitcasts(module)
+        is_symmetric = self.conditional is Conditionals.SYMMETRIC
+        remarks = self._insert(module, cheapest_order(module, self._insert) if is_symmetric else AS_THEY_STAND)
+        return PassResult(_snapshot(module) != before, remarks)
+
+    def _insert(self, module: Module, last_first: LastFirst) -> tuple[Remark, ...]:
+        """Steps (1) to (4); the remarks on the copies that are left."""
+        rules = self.rules.rules
+        reasons = _add(module, rules)
+        verdicts = remove_unnecessary_copies(module, rules, region_analysis=self.region_analysis, last_first=last_first)
+        reasons |= _add_special(module, rules)
         _clean(module)
-        return PassResult(_snapshot(module) != before, remarks_on_copies(module, reasons, verdicts))
+        return remarks_on_copies(module, reasons, verdicts)
 
 
 def remove_unnecessary_copies(
-    module: Module, rules: AliasRules, *, region_analysis: bool = False
+    module: Module, rules: AliasRules, *, region_analysis: bool = False, last_first: LastFirst = AS_THEY_STAND
 ) -> dict[Instruction, Verdict]:
     """Elide copies to a fixed point; elided ones stay as dead code.
 
@@ -84,7 +99,7 @@ def remove_unnecessary_copies(
     aliases = Aliases.run(module, rules)
     remover = CopyRemover(module, aliases, region_analysis=region_analysis)
     verdicts: dict[Instruction, Verdict] = {}
-    left = copies_of(module)
+    left = in_order(module, copies_of(module), last_first)
     changed = True
     while changed:
         changed = False

@@ -62,6 +62,7 @@ def _become_the_value(fusion: Instruction, index: int) -> None:
     for element in fusion.users:
         replace_instruction(element, fusion, relay_control=True)
     body.root = old_root.operand(index)
+    body.root.shape = fusion.shape  # layout assignment leaves what is inside a fusion without layout, but not its root
     remove_with_unused_operands(old_root)
 
 

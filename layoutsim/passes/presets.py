@@ -17,8 +17,9 @@ from __future__ import annotations
 import re
 
 from layoutsim.errors import PassError
+from layoutsim.passes.base import Pass
 from layoutsim.passes.pipeline import Pipeline
-from layoutsim.passes.registry import did_you_mean, parse_pipeline
+from layoutsim.passes.registry import did_you_mean, option_names, parse_pass, parse_pipeline, split_outside_braces
 
 _GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
 _GPU_0_6_SCHEDULE = "schedule{rules=default weighing=buffers overlap-all-gathers=false}"
@@ -61,9 +62,10 @@ def preset(name: str) -> Pipeline:
 
 
 def resolve_preset(text: str) -> Pipeline:
-    """A preset by name, a preset with changed rules of layout assignment, or a pipeline written out.
+    """A preset by name, a preset with changed options, or a pipeline written out.
 
-    ``xla-gpu-0.6.1{all-gather=ignore-degenerate}`` is the preset with that option of its ``layout-assignment`` changed.
+    ``xla-gpu-0.6.1{all-gather=ignore-degenerate}`` is the preset with that option of its ``layout-assignment`` changed. What
+    layout assignment does not have is an option of another pass: ``xla-gpu-0.10.2{conditional=symmetric}``.
 
     Raises:
         PassError: the text is none of these, or there is no ``layout-assignment`` in it.
@@ -81,14 +83,29 @@ def resolve_preset(text: str) -> Pipeline:
 
 
 def with_rules(pipeline: Pipeline, options: str) -> Pipeline:
-    """The pipeline with ``options`` (``key=value`` words) added to those of its layout assignment.
+    """The pipeline with ``options`` (``key=value`` words) added: to layout assignment, or to the pass that has them.
 
     Raises:
-        PassError: an option or value is unknown.
+        PassError: an option or value is unknown, or several passes have the option.
     """
-    (current,) = [p for p in pipeline.passes if p.name == "layout-assignment"]
-    kept = current.to_text().removeprefix("layout-assignment").strip("{}")
-    new_keys = {word.partition("=")[0] for word in options.split()}
-    words = [word for word in kept.split() if word.partition("=")[0] not in new_keys]
-    (new,) = parse_pipeline(f"layout-assignment{{{' '.join([*words, *options.split()])}}}").passes
-    return pipeline.replacing(new)
+    for option in options.split():
+        pipeline = pipeline.replacing(_with_option(_owner(pipeline, option.partition("=")[0]), option))
+    return pipeline
+
+
+def _owner(pipeline: Pipeline, key: str) -> Pass:
+    """The pass whose option ``key`` is: layout assignment, unless only another one has it."""
+    layouts = next(p for p in pipeline.passes if p.name == "layout-assignment")
+    others = {p.name: p for p in pipeline.passes if key in option_names(type(p))}
+    if layouts.name in others or not others:
+        return layouts
+    if len(others) > 1:
+        raise PassError(f"{', '.join(others)} all have an option {key!r}; write the pipeline out to say which")
+    return next(iter(others.values()))
+
+
+def _with_option(current: Pass, option: str) -> Pass:
+    key = option.partition("=")[0]
+    kept = split_outside_braces(current.to_text().removeprefix(current.name).removeprefix("{").removesuffix("}"), " ")
+    words = [word for word in kept if word and word.partition("=")[0] != key]
+    return parse_pass(f"{current.name}{{{' '.join([*words, option])}}}")

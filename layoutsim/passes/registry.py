@@ -83,15 +83,20 @@ def split_outside_braces(text: str, separator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
+def option_names(cls: type[Pass]) -> dict[str, str]:
+    """The options of a pass by the name they have in texts, with the name of the field."""
+    return {field.name.replace("_", "-"): field.name for field in attrs.fields(cls)}
+
+
 def _option(cls: type[Pass], setting: str) -> tuple[str, object]:
     key, equals, value = setting.partition("=")
-    fields = {field.name.replace("_", "-"): field for field in attrs.fields(cls)}
+    names = option_names(cls)
     if not equals:
         raise PassError(f"{cls.name}: expected key=value, got {setting!r}")
-    if key not in fields:
-        raise PassError(f"{cls.name} has no option {key!r}{did_you_mean(key, fields)}")
-    hint = typing.get_type_hints(cls)[fields[key].name]
-    return fields[key].name, _read(value, hint, f"{cls.name}: {key}")
+    if key not in names:
+        raise PassError(f"{cls.name} has no option {key!r}{did_you_mean(key, names)}")
+    hint = typing.get_type_hints(cls)[names[key]]
+    return names[key], _read(value, hint, f"{cls.name}: {key}")
 
 
 def _read(value: str, hint: object, where: str) -> object:

@@ -24,7 +24,7 @@ from layoutsim.passes.layout_assignment.rules import (
     orders_match,
     without_memory_space,
 )
-from layoutsim.passes.layout_assignment.state import State, any_layout_set
+from layoutsim.passes.layout_assignment.state import State, all_layouts_set, any_layout_set
 
 
 def add_mandatory_constraints(state: State, computation: Computation) -> None:
@@ -95,7 +95,7 @@ def _ask_users(state: State, value: Instruction, shape: Shape, reason: Reason) -
                 allow_alias=True,
             )
             _ask_users(state, user, element, inner)
-        else:
+        elif all_layouts_set(shape):  # parts of a parameter may be automatic
             number = user.operands.index(value)
             state.store.set_operand(
                 shape,
