@@ -175,6 +175,13 @@ class Instruction:
         if not any(operand is old for operand in self._operands):
             old._remove_user(self)
 
+    def move_last_among_users(self) -> None:
+        """Be the last user of every operand, as an instruction is that was created last."""
+        for operand in dict.fromkeys(self._operands):
+            operand._users.remove(self)
+            operand._users.append(self)
+            operand._user_positions = None
+
     def replace_all_uses_with(self, new: Instruction, *, keep: Iterable[Instruction] = ()) -> None:
         """Make every user, and the computation's root, read ``new``; users in ``keep`` and ``new`` itself go on as before."""
         spared = {new, *keep}

@@ -96,8 +96,9 @@ def compare_with_answer(answer: Answer, backend: Backend, stage: Stage = Stage.L
         return Comparison(Verdict.ONLY_WE_REFUSE, (f"{type(error).__name__}: {error}",))
     except Exception as error:  # a slip of ours is a finding like others, and the run goes on
         return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
-    if not found.agrees or found.stored_last:
-        return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)) or found.stored_last)
+    guessed = found.stored_last + found.registered_last  # the compiler was given this text, so it has the text's orders
+    if not found.agrees or guessed:
+        return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)) or guessed)
     return Comparison(Verdict.AGREES) if stage is Stage.LAYOUT else _compare_memory(answer, backend)
 
 

@@ -57,6 +57,7 @@ def test_every_layout_and_copy_is_the_compilers(folder: Path) -> None:
     assert found.copies_ours == found.copies_theirs
     is_cpu = folder.name.startswith("cpu")
     assert len(found.stored_last) == (STORED_ORDER_MATTERS.get(folder.parent.name, 0) if is_cpu else 0)
+    assert found.registered_last == ()
 
 
 SMALL_BYTES = 60_000

@@ -56,6 +56,7 @@ class LayoutComparison:
         copies_theirs: how many the compiler inserted.
         stored_last: instructions that the pair agrees on only if XLA had stored them last
             (see :mod:`layoutsim.passes.layout_assignment.conformance`).
+        registered_last: instructions that the pair agrees on only if they were the last that XLA made users of their operands.
     """
 
     instructions: int
@@ -63,6 +64,7 @@ class LayoutComparison:
     copies_ours: int
     copies_theirs: int
     stored_last: tuple[str, ...] = ()
+    registered_last: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -75,6 +77,7 @@ class LayoutComparison:
             "copies_ours": self.copies_ours,
             "copies_theirs": self.copies_theirs,
             "stored_last": list(self.stored_last),
+            "registered_last": list(self.registered_last),
         }
 
 

@@ -30,4 +30,4 @@ def test_recorded_layouts(before: Path) -> None:
     )
 
     assert [str(mismatch) for mismatch in found.mismatches] == []
-    assert found.stored_last == ()
+    assert found.stored_last == found.registered_last == ()

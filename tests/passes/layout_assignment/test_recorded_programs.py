@@ -30,3 +30,4 @@ def test_recorded_layouts(folder: Path) -> None:
     assert [str(mismatch) for mismatch in found.mismatches] == []
     assert found.copies_ours == found.copies_theirs
     assert len(found.stored_last) == STORED_ORDER_MATTERS.get(folder.parent.name, 0)
+    assert found.registered_last == ()
