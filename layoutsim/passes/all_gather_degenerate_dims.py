@@ -46,28 +46,28 @@ class AllGatherRemoveDegenerateDims(Pass):
     name: ClassVar[str] = "all-gather-remove-degenerate-dims"
 
     def run(self, module: Module) -> PassResult:
-        remarks: list[Remark] = []
-        for computation in module.computations:
-            for instruction in post_order(computation):
-                if instruction.opcode is Opcode.ALL_GATHER:
-                    name = instruction.name
-                    new = _without_degenerate_dims(instruction)
-                    if new is not None:
-                        remarks.append(Remark(name, f"gathers {new.shape} along {_dimension(new)}"))
-        return PassResult(bool(remarks), tuple(remarks))
+        return remove_degenerate_dims(module, Opcode.ALL_GATHER)
 
 
-def _dimension(gather: Instruction) -> int:
-    dimension = gather.payload_as(CollectivePayload).dimension
-    assert dimension is not None, gather
-    return dimension
+def remove_degenerate_dims(module: Module, opcode: Opcode) -> PassResult:
+    """Rules (1) and (2) for every collective of one opcode that has a dimension."""
+    remarks: list[Remark] = []
+    for computation in module.computations:
+        for instruction in post_order(computation):
+            if instruction.opcode is opcode:
+                name = instruction.name
+                new = _without_degenerate_dims(instruction)
+                if new is not None:
+                    remarks.append(Remark(name, f"now {new.shape} along {new.payload_as(CollectivePayload).dimension}"))
+    return PassResult(bool(remarks), tuple(remarks))
 
 
 def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
-    """Replace ``gather``; the new all-gather, or ``None`` if there was nothing to remove."""
-    payload, dimension, computation = gather.payload_as(CollectivePayload), _dimension(gather), gather.parent
+    """Replace ``gather``; the new collective, or ``None`` if there was nothing to remove."""
+    payload, computation = gather.payload_as(CollectivePayload), gather.parent
+    dimension = payload.dimension
     assert computation is not None, gather
-    if payload.constrain_layout:
+    if payload.constrain_layout or dimension is None:
         return None
     major = _major_dims_to_delete(gather, dimension)
     deleted = [(*major, *_minor_dims_to_delete(operand.shape, dimension)) for operand in gather.operands]
@@ -79,11 +79,12 @@ def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
     # The result keeps its sizes, also where they are 0, and gets the layout of what is gathered.
     shapes = tuple(without_dimensions(result, dims).with_layout(_array(o.shape).layout) for result, dims, o in gathered)
     new = computation.add(
-        Opcode.ALL_GATHER,
+        gather.opcode,
         shapes[0] if len(shapes) == 1 else tuple_shape(shapes),
         operands,
         payload=evolve(payload, dimension=new_dimension),
         name=gather.name,
+        called_computations=gather.called_computations,
         attributes=gather.attributes,
     )
     _replace_by_reshaped(gather, new)

@@ -35,20 +35,21 @@ class AllGatherMajorDimension(Pass):
         remarks: list[Remark] = []
         for computation in module.computations:
             for instruction in post_order(computation):
-                if instruction.parent is not None and _applies(instruction):
+                if instruction.parent is not None and stands_between_copies(instruction, Opcode.ALL_GATHER):
                     name = instruction.name
                     remarks.append(Remark(name, f"gathers along dimension {_rewrite(instruction)}, with one copy behind it"))
         return PassResult(bool(remarks), tuple(remarks))
 
 
-def _applies(gather: Instruction) -> bool:
+def stands_between_copies(collective: Instruction, opcode: Opcode) -> bool:
+    """Whether a collective of this opcode has a copy before and one behind it, which serve nothing else."""
     return (
-        gather.opcode is Opcode.ALL_GATHER
-        and gather.operand_count == 1
-        and gather.operand(0).opcode is Opcode.COPY
-        and gather.operand(0).user_count == 1
-        and gather.user_count == 1
-        and gather.users[0].opcode is Opcode.COPY
+        collective.opcode is opcode
+        and collective.operand_count == 1
+        and collective.operand(0).opcode is Opcode.COPY
+        and collective.operand(0).user_count == 1
+        and collective.user_count == 1
+        and collective.users[0].opcode is Opcode.COPY
     )
 
 
@@ -57,10 +58,10 @@ def _rewrite(gather: Instruction) -> int:
     computation = gather.parent
     source, (copy,) = gather.operand(0).operand(0), gather.users
     payload = gather.payload_as(CollectivePayload)
-    shape, final = _array(source), _array(copy)
+    shape, final = shape_of_array(source), shape_of_array(copy)
     dimension = payload.dimension
     assert computation is not None and dimension is not None, gather
-    shards = _array(gather).dimensions[dimension] // _array(gather.operand(0)).dimensions[dimension]
+    shards = shape_of_array(gather).dimensions[dimension] // shape_of_array(gather.operand(0)).dimensions[dimension]
     major = shape.minor_to_major[-1]
     sizes = list(shape.dimensions)
     sizes[major] *= shards
@@ -73,15 +74,15 @@ def _rewrite(gather: Instruction) -> int:
         attributes=gather.attributes,
     )
     split_sizes = (*shape.dimensions[:major], shards, *shape.dimensions[major:])
-    split_order = _with_dimension(shape.minor_to_major, major, behind=major)
+    split_order = with_dimension(shape.minor_to_major, major, behind=major)
     split = computation.add(Opcode.BITCAST, array_shape(shape.element_type, split_sizes, split_order), [gathered])
-    moved_order = _with_dimension(final.minor_to_major, major, behind=dimension)
+    moved_order = with_dimension(final.minor_to_major, major, behind=dimension)
     moved = computation.add(Opcode.COPY, array_shape(shape.element_type, split_sizes, moved_order), [split])
     replace_instruction(copy, computation.add(Opcode.BITCAST, final, [moved]))
     return major
 
 
-def _with_dimension(order: tuple[int, ...], new: int, *, behind: int) -> tuple[int, ...]:
+def with_dimension(order: tuple[int, ...], new: int, *, behind: int) -> tuple[int, ...]:
     """The order with a dimension ``new`` inserted: renumbered, and ``new`` next to old dimension ``behind``, more major."""
     out: list[int] = []
     for d in order:
@@ -91,6 +92,7 @@ def _with_dimension(order: tuple[int, ...], new: int, *, behind: int) -> tuple[i
     return tuple(out)
 
 
-def _array(instruction: Instruction) -> ArrayShape:
+def shape_of_array(instruction: Instruction) -> ArrayShape:
+    """The shape of an instruction that makes one array."""
     assert isinstance(instruction.shape, ArrayShape), instruction
     return instruction.shape

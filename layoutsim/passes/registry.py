@@ -22,12 +22,15 @@ from layoutsim.passes.pipeline import Pipeline
 _PASSES = {
     "all-gather-major-dimension": "all_gather_major_dimension:AllGatherMajorDimension",
     "all-gather-remove-degenerate-dims": "all_gather_degenerate_dims:AllGatherRemoveDegenerateDims",
+    "all-to-all-remove-degenerate-dims": "collective_degenerate_dims:AllToAllRemoveDegenerateDims",
     "copy-insertion": "copy_insertion:CopyInsertion",
     "dead-code-elimination": "dead_code:DeadCodeElimination",
     "flatten-call-graph": "flatten_calls:FlattenCallGraph",
     "layout-assignment": "layout_assignment:LayoutAssignment",
     "loop-schedule-linearizer": "loop_schedule_linearizer:LoopScheduleLinearizer",
     "post-scheduling-copies": "post_scheduling_copies:PostSchedulingCopies",
+    "reduce-scatter-major-dimension": "reduce_scatter_major_dimension:ReduceScatterMajorDimension",
+    "reduce-scatter-remove-degenerate-dims": "collective_degenerate_dims:ReduceScatterRemoveDegenerateDims",
     "schedule": "schedule:ScheduleModule",
     "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
 }

@@ -79,12 +79,9 @@ class ComputationOrder(StrEnum):
 class WorkList(StrEnum):
     """In which order constraints are followed.
 
-    ``XLA`` follows those that come from demands, and from transposes and reshapes, at once, and the rest later: a queue with two
-    ends. ``DEPTH_FIRST`` follows every new constraint at once; ``BREADTH_FIRST`` in the order in which they were made, so that
-    the nearest demand reaches an array first. Of two demands that are equally strong the first that arrives decides::
-
-        a = f32[4,8] parameter(0)                                 a = f32[4,8]{1,0}
-        b = f32[8,4]{0,1} copy of a transpose of a, wanted so     XLA: what came last is followed first
+    ``XLA`` follows those that come from demands, and from transposes and reshapes, at once, and the rest later: a queue with
+    two ends. ``DEPTH_FIRST`` follows every new constraint at once; ``BREADTH_FIRST`` in the order in which they were made, so
+    that the nearest demand reaches an array first.
     """
 
     XLA = "xla"

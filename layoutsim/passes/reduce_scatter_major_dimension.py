@@ -1,0 +1,76 @@
+"""One transpose instead of two around a reduce-scatter: :mod:`~layoutsim.passes.all_gather_major_dimension` in the mirror.
+
+Layout assignment puts the scattered dimension most major, which may take a copy before the reduce-scatter and one behind it.
+Instead put what each device gets most major by the first copy, and scatter along whatever dimension the result is to have most
+major. Applies to ``copy -> reduce-scatter -> copy`` with one operand where nobody else uses the first two::
+
+    c = s4[3,7,8]{1,0,2} copy(p)                           b = s4[3,7,2,4]{3,2,1,0} bitcast(p)
+    s = s4[3,7,4]{1,0,2} reduce-scatter(c),           =>   c = s4[3,7,2,4]{3,1,0,2} copy(b)
+        dimensions={2}                                     d = s4[6,7,4]{2,1,0} bitcast(c)
+    d = s4[3,7,4]{2,1,0} copy(s)                           s = s4[3,7,4]{2,1,0} reduce-scatter(d), dimensions={0}
+
+The first copy, of the large array, stays; the second goes. An all-to-all has no such rewriting: it takes *and* gives the blocks
+most major, so that splitting along another dimension moves the second copy, and does not save it. Runs after layout assignment;
+no release of XLA has it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import evolve, frozen
+
+from layoutsim.ir import Instruction, Module, Opcode, array_shape
+from layoutsim.ir.payloads import CollectivePayload
+from layoutsim.ir.traverse import post_order
+from layoutsim.passes.all_gather_major_dimension import shape_of_array, stands_between_copies, with_dimension
+from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.replace import replace_instruction
+
+
+@frozen
+class ReduceScatterMajorDimension(Pass):
+    """Scatter along the dimension that the result is to have most major."""
+
+    name: ClassVar[str] = "reduce-scatter-major-dimension"
+
+    def run(self, module: Module) -> PassResult:
+        remarks: list[Remark] = []
+        for computation in module.computations:
+            for instruction in post_order(computation):
+                if instruction.parent is not None and stands_between_copies(instruction, Opcode.REDUCE_SCATTER):
+                    name = instruction.name
+                    remarks.append(Remark(name, f"scatters along dimension {_rewrite(instruction)}, with one copy before it"))
+        return PassResult(bool(remarks), tuple(remarks))
+
+
+def _rewrite(scatter: Instruction) -> int:
+    """Build the new chain; the dimension that is scattered now."""
+    computation = scatter.parent
+    source, (copy,) = scatter.operand(0).operand(0), scatter.users
+    payload = scatter.payload_as(CollectivePayload)
+    shape, final = shape_of_array(source), shape_of_array(copy)
+    dimension = payload.dimension
+    assert computation is not None and dimension is not None, scatter
+    size = final.dimensions[dimension]
+    shards = shape.dimensions[dimension] // size
+    kind = shape.element_type
+    split_sizes = (*shape.dimensions[:dimension], shards, size, *shape.dimensions[dimension + 1 :])
+    split_order = with_dimension(shape.minor_to_major, dimension, behind=dimension)
+    split = computation.add(Opcode.BITCAST, array_shape(kind, split_sizes, split_order), [source])
+    moved_order = (*(d + (d >= dimension) for d in final.minor_to_major), dimension)
+    moved = computation.add(Opcode.COPY, array_shape(kind, split_sizes, moved_order), [split])
+    major = final.minor_to_major[-1]
+    joined_sizes = tuple(s * shards if d == major else s for d, s in enumerate(final.dimensions))
+    joined = computation.add(Opcode.BITCAST, array_shape(kind, joined_sizes, final.minor_to_major), [moved])
+    scattered = computation.add(
+        Opcode.REDUCE_SCATTER,
+        final,
+        [joined],
+        payload=evolve(payload, dimension=major),
+        name=scatter.name,
+        called_computations=scatter.called_computations,
+        attributes=scatter.attributes,
+    )
+    replace_instruction(copy, scattered)
+    return major
