@@ -13,10 +13,12 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import BufferAssignment
-from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, GPU_0_6_2, MemoryProfile
+from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, GPU_0_6_2, GPU_NCCL_BUFFERS, MemoryProfile
 from layoutsim.memory.summary import MemorySummary, summarize
 from layoutsim.passes import Pass, Pipeline, PipelineResult
+from layoutsim.passes.copy_insertion_special import CollectiveMemory
 from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
+from layoutsim.passes.post_scheduling_copies import PostSchedulingCopies
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.copies import CopyRecord, copy_records
 from layoutsim.report.explain import Explanation, Remedy, steps_of
@@ -197,6 +199,8 @@ def profile_of(pipeline: Pipeline) -> MemoryProfile:
     """
     if backend_of(pipeline) is BackendName.CPU:
         return CPU
+    if any(isinstance(p, PostSchedulingCopies) and p.collective_memory is CollectiveMemory.ALL for p in pipeline.passes):
+        return GPU_NCCL_BUFFERS
     return _OLD_GPU_PROFILES.get(pipeline.name.partition("{")[0], GPU)
 
 

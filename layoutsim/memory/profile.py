@@ -2,28 +2,27 @@
 
 1. *Sizes*: arrays by their elements, 4 bytes for each dimension of a dynamic shape on top, tuples as a table of pointers.
 2. *Colours* are memory spaces. By default a value has the one of its layout. On GPUs a whole buffer has the one that any of
-   its values asks for by layout or by a custom call's frontend attributes.
+   its values asks for by layout or by an instruction that makes or reads it (:mod:`layoutsim.analysis.collective_memory`).
 3. *Use of other colours*: GPU buffers of colour 0 may use free space of temporaries of colour 1, nothing else.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from attrs import evolve, field, frozen
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.alias_rules import CPU_RULES, NVIDIA_0_6_RULES, NVIDIA_RULES, AliasRules
+from layoutsim.analysis.collective_memory import COLLECTIVE_SPACE, DEFAULT_SPACE, space_of_definition, space_of_use
 from layoutsim.analysis.values import Value
 from layoutsim.errors import InputError
-from layoutsim.ir.instruction import Instruction
-from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import ArrayShape, Shape, byte_size
 from layoutsim.memory.heaps import HeapAlgorithm, xla_heap
 
-DEFAULT_COLOR = 0
-COLLECTIVE_COLOR = 1
+DEFAULT_COLOR = DEFAULT_SPACE
+COLLECTIVE_COLOR = COLLECTIVE_SPACE
 
 Colorer = Callable[[Aliases], Mapping[Value, int]]
 
@@ -54,15 +53,18 @@ def colors_by_layout(aliases: Aliases) -> Mapping[Value, int]:
     return colors
 
 
-def colors_on_gpu(aliases: Aliases) -> Mapping[Value, int]:
+def colors_on_gpu(aliases: Aliases, *, all_collectives: bool = False) -> Mapping[Value, int]:
     """Each buffer has the memory space that one of its values asks for.
+
+    Args:
+        all_collectives: every collective asks for collective memory (NCCL user buffers or symmetric buffers).
 
     Raises:
         InputError: values of one buffer ask for different memory spaces.
     """
     colors: dict[Value, int] = {}
     for buffer in aliases.buffers:
-        wishes = [color for value in buffer.values for color in _wishes(value)]
+        wishes = [color for value in buffer.values for color in _wishes(value, all_collectives)]
         color = _require_one(buffer, wishes) if wishes else DEFAULT_COLOR
         for value in buffer.values:
             colors[value] = color
@@ -76,29 +78,11 @@ def _require_one(buffer: AliasedValues, colors: list[int]) -> int:
     return colors[0]
 
 
-def _wishes(value: Value) -> Iterator[int]:
+def _wishes(value: Value, all_collectives: bool) -> Iterator[int]:
     """Rule (2)."""
-    color = color_of_layout(value)
-    if color != DEFAULT_COLOR:
-        yield color
-    if value.instruction.opcode is Opcode.CUSTOM_CALL:
-        wished = _asked(value.instruction, "results_memory_spaces")
-        element = value.index or (0,)
-        if len(element) == 1 and element[0] in wished:
-            yield wished[element[0]]
-    for user, number, index in value.uses:
-        if user.opcode is Opcode.CUSTOM_CALL and not index and number in (wished := _asked(user, "operands_memory_spaces")):
-            yield wished[number]
-
-
-def _asked(call: Instruction, attribute: str) -> Mapping[int, int]:
-    """Memory spaces by number from ``attribute="{0:1,2:1}"``; 0 asks for nothing."""
-    text = call.attributes.frontend_attributes
-    if attribute not in text:
-        return {}
-    found = re.search(rf'{attribute}="\{{([^}}]*)\}}"', text)
-    pairs = re.findall(r"(\d+)\s*:\s*(\d+)", found.group(1)) if found else []
-    return {int(number): int(space) for number, space in pairs if int(space) != DEFAULT_COLOR}
+    asked = [color_of_layout(value), space_of_definition(value, all_collectives=all_collectives)]
+    asked += [space_of_use(value, use, all_collectives=all_collectives) for use in value.uses]
+    yield from (color for color in asked if color != DEFAULT_COLOR)
 
 
 def same_color_only(buffer_color: int, allocation_color: int) -> bool:
@@ -142,6 +126,9 @@ class MemoryProfile:
 
 GPU = MemoryProfile("gpu", NVIDIA_RULES, alignment=256, colors=colors_on_gpu, may_use=gpu_may_use)
 """XLA for NVIDIA GPUs."""
+
+GPU_NCCL_BUFFERS = evolve(GPU, name="gpu-nccl-buffers", colors=partial(colors_on_gpu, all_collectives=True))
+"""The same with ``--xla_gpu_enable_nccl_user_buffers`` or ``--xla_gpu_experimental_enable_nccl_symmetric_buffers``."""
 
 GPU_0_6_2 = evolve(GPU, name="gpu-0.6.2", rules=NVIDIA_0_6_RULES)
 """XLA for NVIDIA GPUs in jaxlib 0.6.2, which shares memory through horizontal fusions."""

@@ -10,22 +10,35 @@ Places to copy are collected on one alias analysis, then each instruction is dee
 3. *A root holds one buffer at each index*; the entry's root holds each buffer once. Where a buffer comes again at an index
    that is itself donated, the earlier index is copied in its stead.
 4. *Nothing read-only is returned* from the entry.
+5. *Collective memory stays inside* (GPU, after scheduling): an entry parameter or constant whose buffer is to be in collective
+   memory is copied where it is defined; what the entry returns from such a buffer is copied at the root, unless the root is a
+   copy.
 
 What is in an asynchronous computation, and buffers, are never copied.
 
-Source: ``AddSpecialCaseCopies`` in ``xla/service/copy_insertion.cc``.
+Source: ``AddSpecialCaseCopies`` in ``xla/service/copy_insertion.cc``, ``GpuCollectiveBufferAnalysis`` in ``gpu_compiler.cc``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 
 from layoutsim.analysis.alias import AliasedValues, Aliases
 from layoutsim.analysis.call_graph import Context, is_async
+from layoutsim.analysis.collective_memory import COLLECTIVE_SPACE, space_of_definition, space_of_use
 from layoutsim.analysis.values import Value
 from layoutsim.ir import BufferShape, Instruction, Module, Opcode, ShapeIndex, subshape, subshapes
 from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.passes.deep_copy import deep_copy, replace_uses_by
+
+
+class CollectiveMemory(Enum):
+    """Which collectives need collective memory: those that say so, or all (NCCL user buffers or symmetric buffers)."""
+
+    ASKED_FOR = "asked-for"
+    ALL = "all"
+
 
 Places = dict[Instruction, dict[ShapeIndex, str]]
 """Where to copy, and why."""
@@ -34,18 +47,27 @@ Places = dict[Instruction, dict[ShapeIndex, str]]
 class SpecialCopies:
     """The places to copy in a module, and the copies made."""
 
-    def __init__(self, aliases: Aliases) -> None:
+    def __init__(self, aliases: Aliases, collective_memory: CollectiveMemory | None = None) -> None:
+        """Find nothing yet.
+
+        Args:
+            collective_memory: which collectives need it; ``None`` leaves rule (5) out.
+        """
+        self._collective_memory = collective_memory
         self._module = aliases.module
         self._aliases = aliases
         self._places: Places = {}
         self.reasons: dict[Instruction, str] = {}
 
     def add(self) -> None:
-        """Apply rules (1) to (4) to the whole module."""
+        """Apply rules (1) to (4), and (5) if asked, to the whole module."""
         self._find_in_buffers()
         for node in self._aliases.dataflow.call_graph.nodes:
             if node.context is not Context.EMBEDDED:
                 self._find_at_root(node.computation.root)
+        if self._collective_memory is not None:
+            for buffer in self._aliases.buffers:
+                self._find_in_collective_memory(buffer, all_collectives=self._collective_memory is CollectiveMemory.ALL)
         self._copy()
 
     # -- finding ---------------------------------------------------------------------------------------------------
@@ -95,6 +117,19 @@ class SpecialCopies:
                 if self._is_read_only(value):
                     self._mark(root, index, f"{_kind(value)} is returned")
 
+    def _find_in_collective_memory(self, buffer: AliasedValues, *, all_collectives: bool) -> None:  # (5)
+        if not any(_is_collective(value, all_collectives) for value in buffer.values):
+            return
+        for value in buffer.values:
+            instruction = value.instruction
+            is_parameter = instruction.opcode is Opcode.PARAMETER and instruction.parent is self._module.entry
+            if is_parameter or instruction.opcode is Opcode.CONSTANT:
+                self._mark(instruction, value.index, f"{_kind(value)} is not in collective memory")
+            for position in value.positions:
+                root = position.instruction
+                if root is self._module.entry.root and root.opcode is not Opcode.COPY:
+                    self._mark(root, position.index, "results are not in collective memory")
+
     def _mark(self, instruction: Instruction, index: ShapeIndex, reason: str) -> None:
         if isinstance(subshape(instruction.shape, index), BufferShape):
             return
@@ -125,6 +160,13 @@ class SpecialCopies:
                 computation.root = copied.result
             for index, made in copied.copies.items():
                 self.reasons[made] = places[index]
+
+
+def _is_collective(value: Value, all_collectives: bool) -> bool:
+    """Whether what makes or reads the value wants it in collective memory."""
+    asked = [space_of_definition(value, all_collectives=all_collectives)]
+    asked += [space_of_use(value, use, all_collectives=all_collectives) for use in value.uses]
+    return COLLECTIVE_SPACE in asked
 
 
 def _kind(value: Value) -> str:

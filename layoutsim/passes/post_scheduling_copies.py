@@ -1,7 +1,8 @@
 """What XLA's GPU compiler does to copies once a module is scheduled (``RunPostSchedulingCopyInsertion``; memory spec, 12.6).
 
 1. Elide copies again: a schedule orders more than dependencies do, so more live ranges turn out not to meet.
-2. Drop dead code, add the copies that have nothing to do with live ranges, drop dead code again.
+2. Drop dead code, add the copies that have nothing to do with live ranges, those around collective memory too, drop dead code
+   again.
 3. Repair the schedule: new instructions come right behind what they wait for.
 """
 
@@ -16,7 +17,7 @@ from layoutsim.errors import PassError
 from layoutsim.ir import Module
 from layoutsim.passes.base import Pass, PassResult
 from layoutsim.passes.copy_insertion import remarks_on_copies, remove_unnecessary_copies
-from layoutsim.passes.copy_insertion_special import SpecialCopies
+from layoutsim.passes.copy_insertion_special import CollectiveMemory, SpecialCopies
 from layoutsim.passes.dead_code import DeadCodeElimination
 from layoutsim.passes.schedule.repair import repair_schedule
 from layoutsim.passes.sharing_rules import SharingRules
@@ -29,12 +30,15 @@ class PostSchedulingCopies(Pass):
     Attributes:
         rules: whose rules say what may share memory.
         region_analysis: as in copy insertion.
+        collective_memory: which collectives need collective memory; ``all`` stands for the compiler's flags
+            ``xla_gpu_enable_nccl_user_buffers`` and ``xla_gpu_experimental_enable_nccl_symmetric_buffers``.
     """
 
     name: ClassVar[str] = "post-scheduling-copies"
 
     rules: SharingRules = field(default=SharingRules.NVIDIA, kw_only=True)
     region_analysis: bool = field(default=False, kw_only=True)
+    collective_memory: CollectiveMemory = field(default=CollectiveMemory.ASKED_FOR, kw_only=True)
 
     def run(self, module: Module) -> PassResult:
         """Run on a scheduled module.
@@ -49,7 +53,7 @@ class PostSchedulingCopies(Pass):
         verdicts = remove_unnecessary_copies(module, self.rules.rules, region_analysis=self.region_analysis)  # (1)
         DeadCodeElimination().run(module)  # (2)
         module.schedule = None
-        special = SpecialCopies(Aliases.run(module, self.rules.rules))
+        special = SpecialCopies(Aliases.run(module, self.rules.rules), self.collective_memory)
         special.add()
         DeadCodeElimination().run(module)
         module.schedule = repair_schedule(module, schedule)  # (3)
