@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from layoutsim.ir import ArrayShape, ElementType, Instruction, Opcode, layout
 from layoutsim.ir.payloads import ConvolutionPayload, DotPayload, FusionPayload
 from layoutsim.passes.layout_assignment.backends import Backend, Demand, OperandDemand, ResultDemand, View
-from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_default
+from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_plain_default
 from layoutsim.passes.layout_assignment.options import CollectiveRule
 from layoutsim.passes.layout_assignment.reasons import Rule
 from layoutsim.passes.layout_assignment.rules import array_of, as_array, custom_call_target
@@ -49,9 +49,9 @@ def _demand(instruction: Instruction, view: View) -> Iterable[Demand]:
 
 
 def _all_row_major(instruction: Instruction) -> Iterator[Demand]:
-    yield ResultDemand(with_default(instruction.shape), ROW_MAJOR_KERNEL)
+    yield ResultDemand(with_plain_default(instruction.shape), ROW_MAJOR_KERNEL)
     for number, operand in enumerate(instruction.operands):
-        yield OperandDemand(number, with_default(operand.shape), ROW_MAJOR_KERNEL)
+        yield OperandDemand(number, with_plain_default(operand.shape), ROW_MAJOR_KERNEL)
 
 
 def _column_major(instruction: Instruction, number: int) -> Iterator[Demand]:
@@ -66,7 +66,7 @@ def _row_major_operands(instruction: Instruction, view: View) -> Iterator[Demand
             and as_array(operand.shape) is not None
             and not view.any_forwarded(instruction, number)
         ):
-            yield OperandDemand(number, with_default(operand.shape), ROW_MAJOR_OPERAND)
+            yield OperandDemand(number, with_plain_default(operand.shape), ROW_MAJOR_OPERAND)
 
 
 def _needs_row_major(instruction: Instruction) -> bool:  # (1)

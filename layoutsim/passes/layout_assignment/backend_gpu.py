@@ -13,7 +13,7 @@ from attrs import evolve
 
 from layoutsim.analysis.call_graph import async_start_of
 from layoutsim.errors import LayoutError
-from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, layout, tuple_shape
+from layoutsim.ir import Instruction, Opcode, TupleShape, default_layout, tuple_shape
 from layoutsim.ir.shape import ArrayShape
 from layoutsim.passes.layout_assignment.backends import (
     Backend,
@@ -27,7 +27,7 @@ from layoutsim.passes.layout_assignment.backends import (
     generic_reshape_operand,
     generic_reshape_result,
 )
-from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_default
+from layoutsim.passes.layout_assignment.collective_rules import in_default_order, major_dimension_rules, with_default
 from layoutsim.passes.layout_assignment.gpu_convolution import (
     CONVOLUTION_TARGETS,
     convolution_call_rule,
@@ -252,8 +252,10 @@ def _triangular_solve(solve: Instruction, _view: View) -> Iterator[Demand]:
 
 
 def _column_major(shape: ArrayShape) -> ArrayShape:
-    minor, major, *batch = default_layout(shape.rank).minor_to_major
-    return shape.with_layout(layout((major, minor, *batch)))
+    standing = in_default_order(shape).layout
+    assert standing is not None, shape
+    minor, major, *batch = standing.minor_to_major
+    return shape.with_layout(evolve(standing, minor_to_major=(major, minor, *batch)))
 
 
 def _send(send: Instruction, _view: View) -> Iterator[Demand]:

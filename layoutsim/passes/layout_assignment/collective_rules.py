@@ -21,7 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from layoutsim.ir import ArrayShape, Instruction, Layout, Opcode, Shape, default_layout, layout, map_arrays
+from attrs import evolve
+
+from layoutsim.ir import ArrayShape, Instruction, Layout, Opcode, Shape, default_layout, map_arrays
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.passes.layout_assignment.backends import Demand, DemandRule, ResultDemand, View
 from layoutsim.passes.layout_assignment.layout_math import move_to_major
@@ -74,7 +76,7 @@ def _major(leaf: ArrayShape, dimension: int, choice: CollectiveRule) -> ArraySha
         for candidate in (standing, default_layout(leaf.rank)):
             if _is_most_major(leaf, dimension, candidate):
                 return leaf.with_layout(candidate)
-    return leaf.with_layout(layout(move_to_major(standing.minor_to_major, dimension)))
+    return leaf.with_order(move_to_major(standing.minor_to_major, dimension))
 
 
 def _is_most_major(leaf: ArrayShape, dimension: int, candidate: Layout) -> bool:
@@ -83,5 +85,16 @@ def _is_most_major(leaf: ArrayShape, dimension: int, candidate: Layout) -> bool:
 
 
 def with_default(shape: Shape) -> Shape:
-    """``shape`` with plain default layouts."""
+    """``shape`` with its dimensions in default order; tiles, element sizes and memory spaces stay."""
+    return map_arrays(shape, in_default_order)
+
+
+def in_default_order(leaf: ArrayShape) -> ArrayShape:
+    """:func:`with_default` for one array."""
+    plain = default_layout(leaf.rank)
+    return leaf.with_layout(plain if leaf.layout is None else evolve(leaf.layout, minor_to_major=plain.minor_to_major))
+
+
+def with_plain_default(shape: Shape) -> Shape:
+    """``shape`` with default layouts that say nothing but the order."""
     return map_arrays(shape, lambda leaf: leaf.with_layout(default_layout(leaf.rank)))

@@ -23,6 +23,7 @@ from layoutsim.ir import ArrayShape, ElementType, Instruction, Opcode, Shape, de
 from layoutsim.ir.opcode import ELEMENTWISE_BINARY
 from layoutsim.ir.payloads import DotPayload
 from layoutsim.passes.layout_assignment.backends import Demand, DemandRule, OperandDemand, ResultDemand, View
+from layoutsim.passes.layout_assignment.collective_rules import in_default_order
 from layoutsim.passes.layout_assignment.gpu_target import GpuFacts
 from layoutsim.passes.layout_assignment.layout_math import Order, is_matrix
 from layoutsim.passes.layout_assignment.reasons import Rule
@@ -140,9 +141,10 @@ def _contraction_minor(side: Side) -> Shape:
 
 def _matrix(side: Side) -> tuple[ArrayShape, bool]:
     """The standing layout, the default, or one made to fit; and whether it had to be made."""
-    for candidate in (side.shape.layout, default_layout(side.shape.rank)):
-        if candidate is not None and is_matrix(candidate.minor_to_major, side.batch, side.contracting, side.free):
-            return side.shape.with_layout(candidate), False
+    for candidate in (side.shape, in_default_order(side.shape)):
+        order = None if candidate.layout is None else candidate.layout.minor_to_major
+        if order is not None and is_matrix(order, side.batch, side.contracting, side.free):
+            return candidate, False
     return _from_major(side.shape, (*side.batch, *side.contracting, *side.free)), True
 
 

@@ -237,6 +237,25 @@ ENTRY e {
     assert shape_text(run.root.shape) == "(u8[3,5]{1,0})"
 
 
+def test_a_move_to_the_host_keeps_the_tiles_of_a_layout_and_an_all_gather_drops_its_element_size() -> None:
+    run = Run(
+        """
+HloModule m, replica_count=4, entry_computation_layout={(bf16[4,8]{0,1}, s4[4,2]{1,0})->(bf16[4,8]{0,1}, s4[4,8]{1,0})}
+ENTRY e {
+  p = bf16[4,8]{0,1:T(8,128)(2,1)} parameter(0)
+  q = s4[4,2]{1,0:E(4)} parameter(1)
+  h = bf16[4,8]{0,1:T(8,128)(2,1)} custom-call(p), custom_call_target="MoveToHost"
+  n = s4[4,2]{1,0:E(4)} negate(q)
+  g = s4[4,8]{1,0:E(4)} all-gather(n), dimensions={1}, replica_groups={{0,1,2,3}}
+  ROOT t = (bf16[4,8]{0,1}, s4[4,8]{1,0}) tuple(h, g)
+}""",
+        GPU,
+    )
+
+    assert run.operands("h") == ["copy{1,0:T(8,128)(2,1)}(p)"]
+    assert run.layout("g") == "{0,1}"
+
+
 def test_fft_takes_and_writes_default_layouts() -> None:  # B15
     run = Run(
         """
