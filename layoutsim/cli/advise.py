@@ -6,7 +6,7 @@ import argparse
 
 from layoutsim.cli.common import add_json, add_module, print_json, progress, read_module
 from layoutsim.cli.run import add_preset
-from layoutsim.experiments.advise import advise
+from layoutsim.experiments.advice import advise
 
 NAME = "advise"
 HELP = "what to change in the program or in the compiler's rules, ranked by the memory it saves"

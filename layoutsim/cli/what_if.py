@@ -7,7 +7,7 @@ import argparse
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.cli.run import add_preset
 from layoutsim.errors import InputError
-from layoutsim.experiments.what_if import Setting, Undonate, parse_setting, what_if
+from layoutsim.experiments.what_if import Donate, Setting, Undonate, parse_setting, what_if
 
 NAME = "what-if"
 HELP = "copies, temporaries and peak if an entry layout, a rule or a donation were different"
@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SETTING",
-        help="entry-layout:PARAMETER={2,0,1} or =auto, rule:KEY=VALUE of layout assignment, pass:NAME=off; may be repeated",
+        help="entry-layout:PARAMETER={2,0,1} or =auto, result-layout:NUMBER={1,0} or =auto, rule:KEY=VALUE of layout "
+        "assignment, pass:NAME=off; may be repeated",
+    )
+    parser.add_argument(
+        "--donate", action="append", default=[], metavar="PARAMETER", help="let a result have its memory; may be repeated"
     )
     parser.add_argument(
         "--undonate", action="append", default=[], metavar="PARAMETER", help="do not donate it; may be repeated"
@@ -30,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    settings: list[Setting] = [*map(parse_setting, options.set), *map(Undonate, options.undonate)]
+    settings: list[Setting] = [*map(parse_setting, options.set), *map(Undonate, options.undonate), *map(Donate, options.donate)]
     if not settings:
-        raise InputError("what-if: nothing to change: give --set or --undonate")
+        raise InputError("what-if: nothing to change: give --set, --donate or --undonate")
     module = read_module(options.file, options.stage)
     with progress(f"simulating {module.name}"):
         result = what_if(module, settings, options.preset)

@@ -3,8 +3,11 @@
 Setting texts, as ``layoutsim what-if --set`` takes them:
 
 * ``entry-layout:NAME={2,0,1}`` or ``entry-layout:NAME=auto``: layout of an entry parameter, by name or number.
+* ``result-layout:INDEX={1,0}`` or ``result-layout:INDEX=auto``: layout of a part of the result, by its number in the tuple.
 * ``rule:KEY=VALUE``: an option of layout assignment, ``rule:all-gather=ignore-degenerate``.
 * ``pass:NAME=off``: leave a pass out.
+
+An entry parameter is named by its name in the module, its number, or the path that JAX gave it (``frozen['up']``).
 """
 
 from __future__ import annotations
@@ -14,16 +17,17 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from layoutsim.errors import InputError
+from layoutsim.errors import InputError, LayoutError
 from layoutsim.experiments.simulate import Simulation, simulate
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.layout import Layout, layout
-from layoutsim.ir.module import Module
-from layoutsim.ir.shape import ArrayShape
+from layoutsim.ir.module import InputOutputAlias, Module
+from layoutsim.ir.shape import ArrayShape, ShapeIndex, array_leaves, compatible, index_text, replace_subshape, shape_text
 from layoutsim.passes import Pipeline
 from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset, with_rules
+from layoutsim.passes.registry import did_you_mean
 from layoutsim.report.tables import Rows
 from layoutsim.report.units import exact_bytes, signed_bytes
 
@@ -39,6 +43,18 @@ class EntryLayoutSetting:
 
     def to_text(self) -> str:
         return f"entry-layout:{self.parameter}={self.layout if self.layout is not None else 'auto'}"
+
+
+@frozen
+class ResultLayoutSetting:
+    """Layout of the result's array at ``index``; ``None`` leaves it to the compiler."""
+
+    index: ShapeIndex
+    layout: Layout | None
+
+    def to_text(self) -> str:
+        number = ".".join(map(str, self.index)) or "all"
+        return f"result-layout:{number}={self.layout if self.layout is not None else 'auto'}"
 
 
 @frozen
@@ -72,7 +88,19 @@ class Undonate:
         return f"undonate {self.parameter}"
 
 
-Setting = EntryLayoutSetting | RuleSetting | PassOff | Undonate
+@frozen
+class Donate:
+    """An entry parameter (name or number) whose memory the first result of its shape that is free may have."""
+
+    parameter: str
+
+    def to_text(self) -> str:
+        return f"donate {self.parameter}"
+
+
+Setting = EntryLayoutSetting | ResultLayoutSetting | RuleSetting | PassOff | Undonate | Donate
+
+_FORMS = "entry-layout:NAME={...}, result-layout:INDEX={...}, rule:KEY=VALUE or pass:NAME=off"
 
 
 def parse_setting(text: str) -> Setting:
@@ -84,16 +112,29 @@ def parse_setting(text: str) -> Setting:
     head, equals, value = text.partition("=")
     kind, colon, name = head.partition(":")
     if not (equals and colon and name and value):
-        raise InputError(f"setting {text!r}: expected entry-layout:NAME={{...}}, rule:KEY=VALUE or pass:NAME=off")
+        raise InputError(f"setting {text!r}: expected {_FORMS}")
     match kind:
         case "entry-layout":
             return EntryLayoutSetting(name, _parse_layout(value, text))
+        case "result-layout":
+            return ResultLayoutSetting(_parse_index(name, text), _parse_layout(value, text))
         case "rule":
             return RuleSetting(name, value)
         case "pass" if value == "off":
             return PassOff(name)
         case _:
-            raise InputError(f"setting {text!r}: expected entry-layout:NAME={{...}}, rule:KEY=VALUE or pass:NAME=off")
+            raise InputError(f"setting {text!r}: expected {_FORMS}{_nearest_kind(kind)}")
+
+
+def _nearest_kind(kind: str) -> str:
+    kinds = ("entry-layout", "result-layout", "rule", "pass")
+    return did_you_mean(kind, kinds) if kind not in kinds else ""
+
+
+def _parse_index(name: str, text: str) -> ShapeIndex:
+    if name != "all" and not all(part.isdecimal() for part in name.split(".")):
+        raise InputError(f"setting {text!r}: expected the number of a part of the result, like 0 or 1.2, or all")
+    return () if name == "all" else tuple(int(part) for part in name.split("."))
 
 
 def _parse_layout(value: str, text: str) -> Layout | None:
@@ -102,7 +143,10 @@ def _parse_layout(value: str, text: str) -> Layout | None:
     found = _LAYOUT.fullmatch(value)
     if found is None:
         raise InputError(f"setting {text!r}: expected a layout like {{2,0,1}}, or auto")
-    return layout(tuple(int(d) for d in found[1].split(",") if d))
+    try:
+        return layout(tuple(int(d) for d in found[1].split(",") if d))
+    except LayoutError as error:
+        raise InputError(f"setting {text!r}: {error}") from error
 
 
 @frozen(eq=False)
@@ -127,6 +171,7 @@ class WhatIf:
             ("transposing copies", self.before.transposing_bytes, self.after.transposing_bytes),
             ("temporaries", self.before.memory.temp_bytes, self.after.memory.temp_bytes),
             ("peak", self.before.memory.peak_bytes, self.after.memory.peak_bytes),
+            ("all memory", self.before.memory.total_bytes, self.after.memory.total_bytes),
         ]
         body = tuple((name, exact_bytes(a), exact_bytes(b), signed_bytes(b - a)) for name, a, b in lines)
         counts = f"{len(self.before.transposing_copies)} transposing copies before, {len(self.after.transposing_copies)} after"
@@ -156,29 +201,38 @@ def apply_settings(module: Module, settings: Sequence[Setting], pipeline: Pipeli
         match setting:
             case EntryLayoutSetting():
                 set_entry_layout(changed, find_parameter(changed, setting.parameter), setting.layout)
+            case ResultLayoutSetting():
+                set_result_layout(changed, setting.index, setting.layout)
             case RuleSetting():
                 pipeline = with_rules(pipeline, f"{setting.key}={setting.value}")
             case PassOff():
                 if all(p.name != setting.name for p in pipeline.passes):
-                    raise InputError(f"{setting.to_text()}: the pipeline has no such pass: {pipeline}")
+                    known = [p.name for p in pipeline.passes]
+                    raise InputError(f"{setting.to_text()}: the pipeline has no such pass{did_you_mean(setting.name, known)}")
                 pipeline = pipeline.without(setting.name)
             case Undonate():
                 _undonate(changed, find_parameter(changed, setting.parameter))
+            case Donate():
+                donate(changed, find_parameter(changed, setting.parameter))
     return changed, pipeline
 
 
 def find_parameter(module: Module, wanted: str) -> Instruction:
-    """An entry parameter by name or number.
+    """An entry parameter by name, number, or the path that JAX gave it.
 
     Raises:
         InputError: there is none.
     """
     parameters = module.entry.parameters
     for parameter in parameters:
-        if wanted in (parameter.name, str(parameter.parameter_number)):
+        if wanted in (parameter.name, str(parameter.parameter_number), parameter.metadata.op_name):
             return parameter
-    known = ", ".join(f"{p.parameter_number}: {p.name}" for p in parameters)
-    raise InputError(f"the entry has no parameter {wanted!r}; parameters: {known}")
+    labels = [(p.name, p.metadata.op_name) for p in parameters]
+    near = did_you_mean(wanted, [name for pair in labels for name in pair if name])
+    known = ", ".join(
+        f"{p.parameter_number}: {' '.join(filter(None, pair))}" for p, pair in zip(parameters, labels, strict=True)
+    )
+    raise InputError(f"the entry has no parameter {wanted!r}{near if 'mean' in near else f'; parameters: {known}'}")
 
 
 def set_entry_layout(module: Module, parameter: Instruction, wanted: Layout | None) -> None:
@@ -192,6 +246,49 @@ def set_entry_layout(module: Module, parameter: Instruction, wanted: Layout | No
         raise InputError(f"layout {wanted} does not fit parameter {parameter.name} of shape {shape}")
     parameters[parameter.parameter_number] = shape.with_layout(wanted)
     module.entry_layout = evolve(module.entry_layout, parameters=tuple(parameters))
+
+
+def set_result_layout(module: Module, index: ShapeIndex, wanted: Layout | None) -> None:
+    """Change, in place, the layout in which the caller expects an array of the result; ``None`` is automatic."""
+    assert module.entry_layout is not None, module
+    result = module.entry_layout.result
+    arrays = dict(array_leaves(result))
+    if index not in arrays:
+        known = ", ".join(".".join(map(str, i)) or "all" for i in arrays)
+        raise InputError(f"the result has no array {'.'.join(map(str, index)) or 'all'}; arrays: {known}")
+    shape = arrays[index]
+    if wanted is not None and wanted.rank != shape.rank:
+        raise InputError(f"layout {wanted} does not fit result {index_text(index)} of shape {shape}")
+    module.entry_layout = evolve(module.entry_layout, result=replace_subshape(result, index, shape.with_layout(wanted)))
+
+
+def is_donated(module: Module, parameter: Instruction) -> bool:
+    """Whether the caller gives the parameter's memory away."""
+    donors = [*module.input_output_aliases, *module.buffer_donors]
+    return any(donor.parameter_number == parameter.parameter_number for donor in donors)
+
+
+def free_results(module: Module, parameter: Instruction) -> list[ShapeIndex]:
+    """The parts of the result that could have the memory of ``parameter`` and have none from another one."""
+    taken = {alias.output_index for alias in module.input_output_aliases}
+    leaves = array_leaves(module.entry.root.shape)
+    return [index for index, leaf in leaves if index not in taken and compatible(leaf, parameter.shape)]
+
+
+def donate(module: Module, parameter: Instruction) -> None:
+    """Give the memory of ``parameter`` to the first free result of its shape, as ``jax.jit`` does with donated arguments.
+
+    Raises:
+        InputError: it is donated already, or no result can have its memory.
+    """
+    if is_donated(module, parameter):
+        raise InputError(f"parameter {parameter.name} is donated already")
+    free = free_results(module, parameter)
+    if not free:
+        shape = shape_text(parameter.shape, layouts=False)
+        raise InputError(f"parameter {parameter.name}: no result of shape {shape} is free to have its memory")
+    alias = InputOutputAlias(free[0], parameter.parameter_number)
+    module.input_output_aliases = (*module.input_output_aliases, alias)
 
 
 def _undonate(module: Module, parameter: Instruction) -> None:

@@ -1,0 +1,85 @@
+"""What to change: tries changes of the program and of the rules, and ranks what helps, in bytes.
+
+Every piece of advice is a simulation, not a guess. For JAX users, as code: layouts of arguments, squeezes before gathers, scan
+outputs to drop, selects and casts of parts instead of whole arrays, arguments to donate. For XLA engineers: rule sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from layoutsim.experiments.advice.change import ProgramChange, shown_once, together
+from layoutsim.experiments.advice.conditionals import find_conditionals
+from layoutsim.experiments.advice.donations import donate_all, find_donations
+from layoutsim.experiments.advice.entry_layouts import advise_entry_layouts
+from layoutsim.experiments.advice.report import Advice, AdviceReport, measured
+from layoutsim.experiments.advice.rule_sets import advise_rule_sets
+from layoutsim.experiments.advice.scan_outputs import find_scan_outputs
+from layoutsim.experiments.advice.selects import find_selects
+from layoutsim.experiments.advice.squeezes import find_squeezes
+from layoutsim.experiments.advice.up_casts import find_up_casts
+from layoutsim.experiments.simulate import Simulation, simulate
+from layoutsim.garbage import no_collection
+from layoutsim.ir.clone import clone_module
+from layoutsim.ir.module import Module
+from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset
+
+_WORTHWHILE = 0.01
+"""Savings below this part of the temporaries are gaps that fell differently, not advice."""
+
+_MOST_ALONE = 8
+"""Of one kind of change, so many are also measured alone, the largest first."""
+
+
+@frozen
+class _Kind:
+    """One kind of change: what all of a kind are called together, what finds them, and their common code."""
+
+    name: str
+    find: Callable[[Module], list[ProgramChange]]
+    code: Callable[[Module, Sequence[ProgramChange]], str] = lambda _, changes: shown_once(changes)
+
+
+_KINDS = (
+    _Kind("squeeze before every gather", find_squeezes),
+    _Kind("drop every scan output that equals the scan's input", find_scan_outputs),
+    _Kind("select parts, not whole arrays", find_selects),
+    _Kind("choose parts in conditionals, not whole arrays", find_conditionals),
+    _Kind("cast inside the loops, not before them", find_up_casts),
+    _Kind("donate every argument whose shapes come out again", find_donations, donate_all),
+)
+
+
+@no_collection()
+def advise(module: Module, preset: str = DEFAULT_PRESET) -> AdviceReport:
+    """Try changes and rank what lowers memory or copies; ``module`` stays as it is."""
+    now = simulate(module, preset)
+    found = [*advise_entry_layouts(module, now), *_advise_changes(module, now), *advise_rule_sets(module, now)]
+    helpful = [advice for advice in found if _helps(advice, now)]
+    ranked = sorted(helpful, key=lambda a: (-a.saved_bytes, a.remaining_copy_bytes, a.audience, a.title))
+    return AdviceReport(now, tuple(ranked))
+
+
+def _helps(advice: Advice, now: Simulation) -> bool:
+    saved = max(advice.saved_bytes, advice.saved_temp_bytes)
+    return saved > now.memory.temp_bytes * _WORTHWHILE or advice.remaining_copy_bytes < now.transposing_bytes
+
+
+def _advise_changes(module: Module, now: Simulation) -> list[Advice]:
+    found: list[Advice] = []
+    for kind in _KINDS:
+        changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
+        alone = sorted(changes, key=lambda change: -change.size_bytes)[:_MOST_ALONE]
+        everything = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes))]
+        tried = [*everything, *alone] if len(changes) > 1 else alone
+        found += [_measure(module, now, change) for change in tried]
+    return found
+
+
+def _measure(module: Module, now: Simulation, change: ProgramChange) -> Advice:
+    changed = clone_module(module)
+    change.apply(changed)
+    then = simulate(changed, resolve_preset(now.preset), in_place=True)
+    return measured(now, then, audience="jax", title=change.title, code=change.code, warnings=change.warnings)

@@ -1,0 +1,179 @@
+"""Rule sets worth trying instead of the compiler's, for its engineers: other releases, single options, single passes.
+
+1. Every preset of the same backend.
+2. :data:`OPTIONS`: each option there is tried with each of its other values, if the module has what it is about. Options of
+   layout assignment and copy insertion that are not there are facts of a release or device and stand in :data:`NOT_TRIED`; a
+   test holds that every option is in one of the two.
+3. :data:`PASSES`: each pass there is left out of the pipeline or, if it is not in it, put in.
+
+Memory is measured only where layouts come out differently, or a pass after layout assignment is.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from attrs import frozen
+
+from layoutsim.experiments.advice.report import Advice, measured
+from layoutsim.experiments.simulate import Simulation, backend_of, simulate
+from layoutsim.ir.module import Module
+from layoutsim.ir.opcode import Opcode
+from layoutsim.passes import Pass, Pipeline
+from layoutsim.passes.layout_assignment import LayoutAssignment
+from layoutsim.passes.presets import preset_names, resolve_preset, with_rules
+from layoutsim.passes.registry import parse_pass
+
+
+@frozen
+class Option:
+    """An option of a pass.
+
+    Attributes:
+        hint: where XLA decides that, or the flag.
+        about: opcodes without which it makes no difference; empty if there are none.
+    """
+
+    hint: str
+    about: tuple[Opcode, ...] = ()
+
+
+_COLLECTIVE = "GpuLayoutAssignment::AddBackendConstraints: when the dimension counts as most major"
+
+OPTIONS = {
+    "all-gather": Option(_COLLECTIVE, (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START)),
+    "reduce-scatter": Option(_COLLECTIVE, (Opcode.REDUCE_SCATTER,)),
+    "all-to-all": Option(_COLLECTIVE, (Opcode.ALL_TO_ALL,)),
+    "ragged-all-to-all": Option(_COLLECTIVE, (Opcode.RAGGED_ALL_TO_ALL,)),
+    "reshape-alignment": Option("GpuLayoutAssignment: dimensions of size 1 of a reshape", (Opcode.RESHAPE,)),
+    "reduction-pull": Option("GpuLayoutAssignment: which reductions ask for a layout of their operand", (Opcode.REDUCE,)),
+    "convolution-layout": Option(
+        "XLA_FLAGS=--xla_gpu_force_conv_nchw or --xla_gpu_force_conv_nhwc", (Opcode.CONVOLUTION, Opcode.CUSTOM_CALL)
+    ),
+    "loop-invariants": Option("who chooses the layout of what a loop only reads (docs/loop_invariants.md)", (Opcode.WHILE,)),
+    "computation-order": Option("the order of computations in LayoutAssignment::Run"),
+    "work-list": Option("the order of constraints in LayoutAssignment::PropagateConstraints"),
+    "copies": Option("when LayoutAssignment::AssignLayouts copies; XLA's algebraic simplifier does the same later"),
+    "conditional": Option("CopyInsertion::RemoveUnnecessaryCopies: the order of branches", (Opcode.CONDITIONAL,)),
+    "in-place": Option("HloDataflowAnalysis::GetInPlaceInputOutputPairs behind bitcasts"),
+}
+"""Options of passes."""
+
+NOT_TRIED = frozenset(
+    {
+        "backend",
+        "target",
+        "convolution-fusion",
+        "pack-along-contraction",
+        "constrain-ragged-dot",
+        "constrain-bitcast-convert",
+        "outputs-follow-aliases",
+        "transparent-copies",
+        "priorities",
+        "rules",
+        "region-analysis",
+    }
+)
+"""Facts of a release or device, and what has no list of values."""
+
+PASSES = {
+    "all-gather-remove-degenerate-dims": "in XLA since jax 0.6.2; XLA_FLAGS=--xla_disable_hlo_passes=NAME leaves a pass out",
+    "all-gather-major-dimension": "not in XLA; layoutsim/passes/all_gather_major_dimension.py",
+    "reduce-scatter-remove-degenerate-dims": "not in XLA; layoutsim/passes/collective_degenerate_dims.py",
+    "reduce-scatter-major-dimension": "not in XLA; layoutsim/passes/reduce_scatter_major_dimension.py",
+    "all-to-all-remove-degenerate-dims": "not in XLA; layoutsim/passes/collective_degenerate_dims.py",
+}
+"""Passes in front of layout assignment, and what XLA has of them."""
+
+
+@frozen
+class RuleSet:
+    """A pipeline to try.
+
+    Attributes:
+        text: as ``--preset`` takes it.
+        title: what it is, in a line.
+        hint: where XLA decides that, or the flag.
+    """
+
+    pipeline: Pipeline
+    text: str
+    title: str
+    hint: str
+
+
+def rule_sets(module: Module, preset: str) -> list[RuleSet]:
+    """Everything worth trying on ``module`` instead of ``preset``, no pipeline twice."""
+    current = resolve_preset(preset)
+    opcodes = {i.opcode for computation in module.computations for i in computation.instructions}
+    options = [name for name, option in OPTIONS.items() if not option.about or not opcodes.isdisjoint(option.about)]
+    found = [*_releases(current), *_options(current, options), *_passes(current)]
+    different = {r.pipeline.passes: r for r in reversed(found) if r.pipeline.passes != current.passes}
+    return [r for r in found if different.get(r.pipeline.passes) is r]
+
+
+def _releases(current: Pipeline) -> Iterator[RuleSet]:
+    for name in preset_names():
+        pipeline = resolve_preset(name)
+        if backend_of(pipeline) is backend_of(current):
+            yield RuleSet(pipeline, name, f"rules of {name}", "")
+
+
+def _options(current: Pipeline, options: Sequence[str]) -> Iterator[RuleSet]:
+    for name in options:
+        field = name.replace("-", "_")
+        for owner in current.passes:
+            kind = typing.get_type_hints(type(owner)).get(field)
+            if not (isinstance(kind, type) and issubclass(kind, Enum)):
+                continue
+            for value in kind:
+                if value is not getattr(owner, field):
+                    change = f"{name}={value.value}"
+                    changed = Pipeline(with_rules(current, change).passes, _with_option(current.name, change))
+                    yield RuleSet(changed, changed.name, f"{owner.name} with {change}", OPTIONS[name].hint)
+
+
+def _with_option(preset: str, change: str) -> str:
+    """The text of a preset with one option more; the last of two for the same option counts."""
+    name, brace, options = preset.partition("{")
+    return f"{name}{{{options.removesuffix('}')} {change}}}" if brace else f"{name}{{{change}}}"
+
+
+def _passes(current: Pipeline) -> Iterator[RuleSet]:
+    for name, hint in PASSES.items():
+        if any(p.name == name for p in current.passes):
+            changed, title = current.without(name), f"without the pass {name}"
+        else:
+            passes = list(current.passes)
+            passes.insert(next(i for i, p in enumerate(passes) if isinstance(p, LayoutAssignment)), parse_pass(name))
+            changed, title = Pipeline(tuple(passes), current.name), f"with the pass {name}"
+        yield RuleSet(changed, changed.to_text(), title, hint)
+
+
+def advise_rule_sets(module: Module, now: Simulation) -> list[Advice]:
+    """The effect of each rule set that makes a difference."""
+    found: list[Advice] = []
+    for rules in rule_sets(module, now.preset):
+        if _before_memory(rules.pipeline) != _before_memory(resolve_preset(now.preset)):
+            layouts = simulate(module, rules.pipeline, measure_memory=False)
+            if _copies(layouts) == _copies(now):
+                continue
+        then = simulate(module, rules.pipeline)
+        found.append(measured(now, then, audience="xla", title=rules.title, code=_code(rules)))
+    return found
+
+
+def _before_memory(pipeline: Pipeline) -> tuple[Pass, ...]:
+    """The passes up to layout assignment."""
+    end = next(i for i, p in enumerate(pipeline.passes) if isinstance(p, LayoutAssignment))
+    return pipeline.passes[: end + 1]
+
+
+def _copies(simulation: Simulation) -> list[tuple[str, str, str, str]]:
+    return [(c.computation, c.source, c.from_layout, c.to_layout) for c in simulation.copies]
+
+
+def _code(rules: RuleSet) -> str:
+    return "\n".join(filter(None, [f"layoutsim run FILE --preset '{rules.text}'", rules.hint and f"# {rules.hint}"]))

@@ -1,0 +1,197 @@
+"""Advice on the shipped LoRA step: the right layouts, as code, ranked, with warnings; and rule sets for compiler engineers."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+
+import layoutsim
+from layoutsim.cli import main
+from layoutsim.experiments.advice import Advice, AdviceReport, advise
+from layoutsim.experiments.advice.jax_arguments import layout_code
+from layoutsim.experiments.advice.rule_sets import NOT_TRIED, OPTIONS, PASSES, rule_sets
+from layoutsim.experiments.what_if import parse_setting, what_if
+from layoutsim.ir.layout import layout
+from layoutsim.passes.copy_insertion import CopyInsertion
+from layoutsim.passes.layout_assignment import LayoutAssignment
+from layoutsim.passes.presets import resolve_preset
+from layoutsim.passes.registry import pass_names
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
+
+
+def _module(case: str, kind: str = "gpu-0.10.2") -> layoutsim.Module:
+    return layoutsim.load(FIXTURES / f"lora_{case}" / kind / "before_layout.hlo.gz")
+
+
+@cache
+def _report(case: str, release: str) -> AdviceReport:
+    return advise(_module(case, f"gpu-{release}"), f"xla-gpu-{release}")
+
+
+def _best_layouts(case: str, release: str = "0.10.2") -> Advice:
+    return next(a for a in _report(case, release).advice if a.title.startswith("pass "))
+
+
+def _orders(code: str) -> dict[str, tuple[int, ...]]:
+    found = re.search(r"^ORDERS = (\{.*?^\})", code, re.MULTILINE | re.DOTALL)
+    assert found is not None, code
+    return ast.literal_eval(found[1])
+
+
+@pytest.mark.parametrize("case", ["axis1flax", "minor"])
+def test_advice_is_the_layout_that_the_real_compiler_chooses_when_it_may(case: str) -> None:
+    best = _best_layouts(case)
+    automatic = layoutsim.load(FIXTURES / f"lora_{case}_auto" / "gpu-0.10.2" / "after_layout.hlo.gz")
+    stacks = [p for p in automatic.entry.parameters if "frozen" in p.metadata.op_name]
+
+    assert _orders(best.code) == {p.metadata.op_name: p.shape.layout.major_to_minor for p in stacks}  # type: ignore[union-attr]
+
+
+# Bytes of the three stacks in 24 layers of bf16: attention 16 x 128, up 16 x 256, down 32 x 128.
+@pytest.mark.parametrize(("case", "saved"), [("axis1flax", 491_520), ("minor", 491_520), ("mixed", 196_608)])
+def test_the_advised_layouts_remove_every_copy_of_a_stack(case: str, saved: int) -> None:
+    best = _best_layouts(case)
+
+    assert (best.saved_bytes, best.saved_temp_bytes) == (saved, saved)
+    # the smallest stack has 24*16*128*2 = 98,304; minor copies what it has gathered of one layer
+    assert best.remaining_copy_bytes < 98_304
+
+
+def test_the_settings_of_advice_give_what_it_says() -> None:
+    best = _best_layouts("minor")
+    result = what_if(_module("minor"), [parse_setting(text) for text in best.settings])
+
+    assert result.before.memory.temp_bytes - result.after.memory.temp_bytes == best.saved_temp_bytes
+    assert result.after.transposing_bytes == best.remaining_copy_bytes
+
+
+def test_each_argument_is_also_measured_alone() -> None:
+    singles = [a for a in _report("minor", "0.10.2").advice if a.title.startswith("pass ") and len(_orders(a.code)) == 1]
+
+    # attention 24*128*16*2, down and up 24*256*16*2
+    assert sorted(a.saved_bytes for a in singles) == [98_304, 196_608, 196_608]
+
+
+def test_advice_is_ranked_by_all_memory() -> None:
+    saved = [a.saved_bytes for a in _report("axis0", "0.6.1").advice]
+
+    assert saved == sorted(saved, reverse=True)
+
+
+def test_nothing_to_advise_is_said() -> None:
+    report = _report("axis0", "0.10.2")
+
+    assert report.advice == ()
+    assert report.to_text().endswith("nothing tried helps")
+
+
+def test_what_is_right_for_one_release_is_warned_of_for_another() -> None:
+    best = _best_layouts("axis0", "0.6.1")
+
+    # the three stacks
+    assert "under xla-gpu-0.10.2 it adds 491,520 B (480.00 KiB) of transposing copies" in best.warnings
+
+
+def test_the_code_names_the_classes_of_its_release() -> None:
+    old = _best_layouts("axis0", "0.6.1").code
+
+    assert old.startswith("from jax.experimental.layout import DeviceLocalLayout as Layout, Layout as Format\n")
+    assert _best_layouts("minor").code.startswith("from jax.experimental.layout import Format, Layout\n")
+
+
+def test_the_code_lays_out_what_it_names_and_nothing_else(tmp_path: Path) -> None:
+    """Run as it is printed, with stand-ins for jax: the real thing is recorded in fixtures/recompiled."""
+    for name, text in {
+        "jax/__init__.py": "",
+        "jax/experimental/__init__.py": "",
+        "jax/experimental/layout.py": "def Layout(major_to_minor): return major_to_minor\ndef Format(*parts): return parts\n",
+        "jax/tree_util.py": "def keystr(path): return path\n"
+        "def tree_map_with_path(f, tree): return {k: f(f'[{k!r}]', v) for k, v in tree.items()}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    code = "frozen_shardings = {'attention': 'A', 'up': 'U', 'down': 'D'}\n" + _best_layouts("mixed").code
+    script = f"{code}\nprint(frozen_shardings)\n"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert ran.stdout == "{'attention': 'A', 'up': 'U', 'down': ((2, 0, 1), 'D')}\n"
+
+
+DONATED = """
+HloModule jit_step, input_output_alias={ {}: (0, {}, may-alias) }, entry_computation_layout={(f32[64,32]{1,0})->f32[64,32]{1,0}}
+
+ENTRY main {
+  w = f32[64,32] parameter(0), metadata={op_name="w"}
+  s = f32[64,32]{0,1} custom-call(w), custom_call_target="sort", operand_layout_constraints={f32[64,32]{0,1}}
+  ROOT r = f32[64,32] negate(s)
+}
+"""
+
+
+def test_a_donated_argument_is_laid_out_together_with_its_result() -> None:
+    (best,) = [a for a in advise(layoutsim.parse(DONATED)).advice if a.title.startswith("pass ")]
+
+    assert best.settings == ("entry-layout:0={0,1}", "result-layout:all={0,1}")
+    assert best.remaining_copy_bytes == 0
+    assert "results[0] = Format(Layout(major_to_minor=(1, 0)), results[0])  # f32[64,32]" in best.code
+
+
+def test_arguments_whose_names_are_no_paths_are_given_flat() -> None:
+    module = layoutsim.parse(DONATED.replace(', metadata={op_name="w"}', ""))
+
+    assert layout_code(module, {0: layout((0, 1))}, {}, "xla-gpu-0.10.2").splitlines()[-1] == (
+        "in_shardings[0] = Format(Layout(major_to_minor=(1, 0)), in_shardings[0])  # w, f32[64,32]"
+    )
+
+
+def test_code_that_was_shown_is_not_shown_again() -> None:
+    text = _report("axis1flax", "0.10.2").to_text()
+
+    assert text.count("    def laid_out(argument, shardings):") == 1
+    assert text.count("    # as above: def laid_out(argument, shardings):") == 3
+
+
+# -- rule sets -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_option_is_tried_or_not_on_purpose() -> None:
+    options = {f.name.replace("_", "-") for kind in (LayoutAssignment, CopyInsertion) for f in attrs.fields(kind)}
+
+    assert options == OPTIONS.keys() | NOT_TRIED
+    assert not OPTIONS.keys() & NOT_TRIED
+
+
+def test_the_passes_tried_are_passes() -> None:
+    assert PASSES.keys() <= set(pass_names())
+
+
+@pytest.mark.parametrize("preset", ["xla-gpu-0.6.1", "xla-gpu-0.10.2{all-gather=ignore-degenerate}", "xla-cpu-0.10.2"])
+def test_the_text_of_a_rule_set_is_the_rule_set(preset: str) -> None:
+    sets = rule_sets(_module("axis0"), preset)
+
+    assert all(resolve_preset(r.text).passes == r.pipeline.passes for r in sets)
+    assert len({r.pipeline.passes for r in sets} | {resolve_preset(preset).passes}) == len(sets) + 1
+
+
+def test_rule_sets_that_help_are_named_with_the_place_in_xla() -> None:
+    advice = _report("axis0", "0.6.1").advice
+    by_title = {a.title: a for a in advice if a.audience == "xla"}
+
+    assert by_title["layout-assignment with all-gather=ignore-degenerate"].remaining_copy_bytes == 0
+    assert "xla_disable_hlo_passes" in by_title["with the pass all-gather-remove-degenerate-dims"].code
+
+
+def test_the_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(FIXTURES / "lora_mixed" / "gpu-0.10.2" / "before_layout.hlo.gz")
+    assert main(["advise", path]) == 0
+    assert "Format(Layout(major_to_minor=" in capsys.readouterr().out
+    assert main(["advise", path, "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["advice"][0]
+    assert (first["audience"], first["saved_bytes"], first["settings"]) == ("jax", 196_608, ["entry-layout:3={1,0,2}"])
