@@ -24,7 +24,10 @@ from tests.properties.stacks import single_collectives, stack_modules
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
 POSITIONAL = "flatten-call-graph,layout-assignment{backend=gpu}"
-AWARE = "flatten-call-graph,layout-assignment{backend=gpu all-gather=ignore-degenerate}"
+AWARE = (
+    "flatten-call-graph,layout-assignment{backend=gpu all-gather=ignore-degenerate reduce-scatter=ignore-degenerate "
+    "all-to-all=ignore-degenerate ragged-all-to-all=ignore-degenerate}"
+)
 
 
 def transposing_bytes(module: Module, rules: str) -> int:

@@ -15,9 +15,15 @@ VARIANTS = [
     "layout-assignment{backend=cpu}",
     "layout-assignment{backend=gpu}",
     "layout-assignment{backend=gpu all-gather=ignore-degenerate}",
-    "layout-assignment{backend=cpu all-gather=ignore-degenerate}",
+    "layout-assignment{backend=gpu reduce-scatter=ignore-degenerate all-to-all=ignore-degenerate "
+    "ragged-all-to-all=ignore-degenerate}",
+    "layout-assignment{backend=cpu all-gather=ignore-degenerate reduce-scatter=ignore-degenerate}",
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major}",
     "layout-assignment{backend=gpu computation-order=reverse}",
+    "layout-assignment{backend=gpu work-list=depth-first copies=modulo-degenerate}",
+    "layout-assignment{backend=gpu work-list=breadth-first}",
+    "layout-assignment{backend=gpu priorities=reduce-operand:-1+loop-back-edge:1}",
+    "layout-assignment{backend=gpu priorities=use-to-definition:1+definition-to-use:2+bitcast-operand:3+bitcast-result:-3}",
     "layout-assignment{backend=gpu convolution-layout=nchw convolution-fusion=true}",
 ]
 

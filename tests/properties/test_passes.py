@@ -24,6 +24,7 @@ LAID_OUT = "flatten-call-graph,layout-assignment{backend=gpu}"
 NEEDS = {
     "copy-insertion": LAID_OUT,
     "all-gather-major-dimension": LAID_OUT,
+    "reduce-scatter-major-dimension": LAID_OUT,
     "schedule": f"{LAID_OUT},copy-insertion",
     "post-scheduling-copies": f"{LAID_OUT},copy-insertion,schedule",
 }
