@@ -4,7 +4,8 @@
 2. The name, if both have the same opcode (and target, for custom calls).
 3. Control edges, if asked for; an instruction that has some is left alone otherwise.
 
-Then the old instruction is removed, and so are its operands that nobody uses any more.
+Then the old instruction is removed, and so are its operands that nobody uses any more; with (3) asked for, those with control
+edges too, and what ran before such an operand then runs before what ran after it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def replace_instruction(old: Instruction, new: Instruction, *, relay_control: bo
     old.replace_all_uses_with(new)
     if old.opcode is new.opcode and _target(old) == _target(new):
         new.name = old.name
-    remove_with_unused_operands(old)
+    remove_with_unused_operands(old, relay_control=relay_control)
     return True
 
 
@@ -59,11 +60,14 @@ def _target(instruction: Instruction) -> str:
     return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
 
 
-def remove_with_unused_operands(instruction: Instruction) -> int:
+def remove_with_unused_operands(instruction: Instruction, *, relay_control: bool = False) -> int:
     """Remove an instruction that nobody uses and, from there up, everything that only it used; how many were removed.
 
     Parameters, side effects and instructions with control edges stay. First come, first removed: the order in which users go
     is the order of those that stay.
+
+    Args:
+        relay_control: operands with control edges go too, and their predecessors get their successors.
     """
     removed = 0
     pending = deque([instruction])
@@ -72,8 +76,10 @@ def remove_with_unused_operands(instruction: Instruction) -> int:
         computation = current.parent
         if computation is None or current.user_count or current.is_root:
             continue
-        if current is not instruction and not can_remove(current):
+        if current is not instruction and not can_remove(current, with_control=relay_control):
             continue
+        if relay_control:
+            _bridge_control(current)
         operands = dict.fromkeys(current.operands)
         computation.erase(current)
         removed += 1
@@ -81,11 +87,19 @@ def remove_with_unused_operands(instruction: Instruction) -> int:
     return removed
 
 
-def can_remove(instruction: Instruction) -> bool:
-    """Whether a value that nobody uses may go."""
-    return (
-        instruction.opcode is not Opcode.PARAMETER and not has_control_edges(instruction) and not has_side_effect(instruction)
-    )
+def _bridge_control(instruction: Instruction) -> None:
+    predecessors, successors = instruction.control_predecessors, instruction.control_successors
+    for after in successors:
+        for before in predecessors:
+            after.add_control_predecessor(before)
+    instruction.drop_control_edges()
+
+
+def can_remove(instruction: Instruction, *, with_control: bool = False) -> bool:
+    """Whether a value that nobody uses may go; one with control edges only if ``with_control``."""
+    if instruction.opcode is Opcode.PARAMETER or has_side_effect(instruction):
+        return False
+    return with_control or not has_control_edges(instruction)
 
 
 def has_control_edges(instruction: Instruction) -> bool:

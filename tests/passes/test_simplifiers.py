@@ -293,3 +293,33 @@ ENTRY e {
     )
 
     assert not DeadCodeElimination().run(module).changed
+
+
+ORDERED = """
+HloModule m
+ENTRY e {
+  p = f32[4] parameter(0)
+  q = f32[4] negate(p)
+  t = (f32[4], f32[4]) tuple(p, q), control-predecessors={q}
+  a = f32[4] get-tuple-element(t), index=0
+  b = f32[4] get-tuple-element(t), index=1
+  r = f32[4] add(a, b), control-predecessors={t}
+  ROOT s = f32[4] negate(r)
+}"""
+
+
+def test_a_tuple_that_nobody_reads_any_more_goes_although_control_edges_order_it() -> None:
+    module = parse_module(ORDERED)
+
+    TupleSimplifier().run(module)
+
+    assert [i.name for i in module.entry.instructions] == ["p", "q", "r", "s"]
+    assert [i.name for i in module.entry.find("r").control_predecessors] == ["q"]
+
+
+def test_dead_code_that_control_edges_order_stays() -> None:
+    module = parse_module(ORDERED.replace("add(a, b)", "add(p, q)"))
+
+    DeadCodeElimination().run(module)
+
+    assert [i.name for i in module.entry.instructions] == ["p", "q", "t", "r", "s"]

@@ -473,3 +473,20 @@ ENTRY e {
     assert run.layouts("b", "c", "loop") == dict.fromkeys(["b", "c", "loop"], "({}, {1,0})")
     assert run.operands("loop") == ["tuple(init[0], copy{1,0}(init[1]))"]
     assert run.layout("r") == "{1,0}"
+
+
+def test_a_constrained_reduce_scatter_has_its_layout_on_the_larger_operand_too() -> None:
+    run = Run("""
+HloModule m, replica_count=2, entry_computation_layout={(f32[8,4]{1,0})->f32[4,4]{1,0}}
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+ENTRY e {
+  p = f32[8,4] parameter(0)
+  ROOT r = f32[4,4]{0,1} reduce-scatter(p), dimensions={0}, replica_groups={{0,1}}, constrain_layout=true, to_apply=sum
+}""")
+
+    assert run.operands("r") == ["copy{0,1}(p)"]
+    assert run.expression(run.root) == "copy{1,0}(r)"
