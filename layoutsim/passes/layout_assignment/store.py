@@ -212,6 +212,8 @@ class Store:
             return
         if not mandatory:
             depth_first, priority = _downgraded(node, number, depth_first, priority)
+        if array is not None and leaf_causes is not None:
+            cause, leaf_causes = leaf_causes.get((), cause), None
         reason = Reason(rule, node.instruction, number, (), shape, cause, self.priority, by, leaf_causes)
         layout = None if array is None else array.layout
         self._put(standing, node, number, layout, shape, mandatory, depth_first, priority, reason)

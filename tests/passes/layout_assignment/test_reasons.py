@@ -54,6 +54,28 @@ def test_a_loops_layout_leads_into_its_body_and_the_round_before() -> None:
     assert copy.source.origin.at is run["feed"]
 
 
+def test_the_array_that_a_call_takes_leads_into_the_called_computation() -> None:
+    run = Run(
+        """
+HloModule m, replica_count=4, entry_computation_layout={(f32[8,4]{1,0})->f32[8,16]{0,1}}
+inner {
+  x = f32[8,4] parameter(0)
+  n = f32[8,4] negate(x)
+  ROOT g = f32[8,16] all-gather(n), dimensions={1}, replica_groups={{0,1,2,3}}
+}
+ENTRY e {
+  p = f32[8,4] parameter(0)
+  m = f32[8,4] negate(p)
+  ROOT c = f32[8,16] call(m), to_apply=inner
+}""",
+        GPU,
+    )
+    (copy,) = run.result.copies
+
+    assert [r.place for r in copy.demanded.chain() if r.at is run["c"]] == ["%c operand 0"]
+    assert copy.demanded.origin.rule.name == "all-gather"
+
+
 def test_a_copy_in_a_branch_is_explained_by_the_other_branch() -> None:
     run = Run(BRANCH_COPY)
     inside, _ = run.result.copies
