@@ -233,7 +233,7 @@ ENTRY main {
   w = bf16[4,64,64] parameter(0)
   x = f32[8,64] parameter(1)
   z = s32[] constant(0)
-  wide = f32[4,64,64] convert(w)
+  wide = f32[4,64,64] convert(w), metadata={op_name="jit(step)/convert_element_type"}
   init = (s32[], f32[8,64], f32[4,64,64]) tuple(z, x, wide)
   loop = (s32[], f32[8,64], f32[4,64,64]) while(init), condition=outer_cond, body=outer
   ROOT y = f32[8,64] get-tuple-element(loop), index=1
@@ -401,6 +401,14 @@ def test_a_wide_array_that_is_used_as_a_whole_stays() -> None:
     adding = "\nsum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n\ninner"
 
     assert find_up_casts(layoutsim.parse(read.replace("\ninner", adding, 1))) == []
+
+
+@pytest.mark.parametrize("scope", ["", "jit(step)/while/body/dot_general"], ids=["made by XLA", "moved by XLA"])
+def test_a_cast_that_is_not_the_users_is_for_xla(scope: str) -> None:
+    (advice,) = titled(CAST.replace("jit(step)/convert_element_type", scope), "XLA: cast slices of bf16[4,64,64]")
+
+    assert advice.audience == "xla"
+    assert "while-loop-invariant-code-motion" in advice.code
 
 
 def test_a_donated_argument_saves_a_result() -> None:

@@ -82,4 +82,4 @@ def _measure(module: Module, now: Simulation, change: ProgramChange) -> Advice:
     changed = clone_module(module)
     change.apply(changed)
     then = simulate(changed, resolve_preset(now.preset), in_place=True)
-    return measured(now, then, audience="jax", title=change.title, code=change.code, warnings=change.warnings)
+    return measured(now, then, audience=change.audience, title=change.title, code=change.code, warnings=change.warnings)

@@ -18,6 +18,7 @@ class ProgramChange:
     Attributes:
         title: the change in a line.
         code: how it looks in the user's program.
+        audience: who can make it, ``jax`` or ``xla``.
         subject: what is changed: an argument, an array, or ``""``.
         size_bytes: of the arrays concerned: what the change can save at most, about. Small ones are not tried.
         apply: changes a copy of the module, which has the same names, into what the changed program would be compiled from.
@@ -29,6 +30,7 @@ class ProgramChange:
     size_bytes: int
     apply: Callable[[Module], None]
     warnings: tuple[str, ...] = ()
+    audience: str = "jax"
     subject: str = ""
 
 
@@ -49,6 +51,7 @@ def together(title: str, changes: Sequence[ProgramChange], code: str) -> Program
         code=code,
         size_bytes=sum(change.size_bytes for change in changes),
         apply=apply,
+        audience="xla" if all(change.audience == "xla" for change in changes) else "jax",
         warnings=tuple(dict.fromkeys(warning for change in changes for warning in change.warnings)),
     )
 

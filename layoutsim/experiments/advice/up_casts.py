@@ -7,6 +7,9 @@ Imitated by carrying the narrow array and converting what the loop reads of it::
     ...                                                            slice = bf16[1,4] dynamic-slice(w', i, zero)
     slice = f32[1,4] dynamic-slice(wide', i, zero)                 slice' = f32[1,4] convert(slice)
 
+The cast is the user's if it stands where it was traced. If it has no ``op_name``, or one that says that it was inside of a loop
+that it stands before, XLA made it or moved it out (the CPU backend does, for products in bf16), and that is for XLA to change.
+
 Loops inside that are handed the whole array on carry it narrow too. Where a loop reads the array in another way than by slices,
 the array is left as it is.
 """
@@ -18,10 +21,12 @@ from attrs import evolve, frozen
 from layoutsim.build import array_of
 from layoutsim.experiments.advice.change import ProgramChange, find_again, where
 from layoutsim.experiments.advice.loop_elements import carry_instead, is_invariant, plain_loops, readers_of
+from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import byte_size, shape_text
+from layoutsim.ir.traverse import computations_post_order
 from layoutsim.memory.movement import movement_of
 from layoutsim.passes.replace import remove_with_unused_operands
 
@@ -37,6 +42,7 @@ class _Carried:
 def find_up_casts(module: Module) -> list[ProgramChange]:
     """A change for each widened array that loops read by slices only."""
     loops = {loop.operand(0): loop for loop in plain_loops(module)}
+    depths = _loop_depths(module)
     converts = [i for c in module.computations for i in c.instructions if i.opcode is Opcode.CONVERT]
     changes: list[ProgramChange] = []
     for convert in converts:
@@ -45,8 +51,21 @@ def find_up_casts(module: Module) -> list[ProgramChange]:
             continue
         carried = _carried(convert, loops)
         if carried and all(_is_sliced(place, loops) for place in carried):
-            changes.append(_change(convert, carried[0]))
+            assert convert.parent is not None, convert
+            scope = convert.metadata.op_name
+            is_users = bool(scope) and scope.count("while/body") <= depths.get(convert.parent, 0)
+            changes.append(_change(convert, carried[0], is_users))
     return changes
+
+
+def _loop_depths(module: Module) -> dict[Computation, int]:
+    """In how many loops each computation is."""
+    depths = {module.entry: 0}
+    for computation in reversed(computations_post_order(module)):
+        for instruction in computation.instructions:
+            for callee in instruction.called_computations:
+                depths[callee] = depths.get(computation, 0) + (instruction.opcode is Opcode.WHILE)
+    return depths
 
 
 def _carried(array: Instruction, loops: dict[Instruction, Instruction]) -> list[_Carried]:
@@ -74,7 +93,7 @@ def _is_read_after(place: _Carried) -> bool:
     return any(reader.user_count for reader in readers_of(place.loop, place.element))
 
 
-def _change(convert: Instruction, first: _Carried) -> ProgramChange:
+def _change(convert: Instruction, first: _Carried, is_users: bool) -> ProgramChange:
     source = convert.operand(0)
     types = f"{array_of(source).element_type} to {array_of(convert).element_type}"
 
@@ -88,17 +107,19 @@ def _change(convert: Instruction, first: _Carried) -> ProgramChange:
         if not again.user_count:
             remove_with_unused_operands(again)
 
+    code = [
+        f"# {where(convert)}: without the cast there; the scan is {where(first.loop)}",
+        "def body(carry, x):",
+        f"    x = x.astype(jnp.{_jax_type(convert)})",
+    ]
+    moved = f"# {convert.metadata.op_name or convert.name} is XLA's, or was moved: while-loop-invariant-code-motion"
+    arrays = f"slices of {shape_text(source.shape, layouts=False)} from {types} inside the loop, not all of it before"
     return ProgramChange(
-        title=f"cast slices of {shape_text(source.shape, layouts=False)} from {types} inside the loop, not all of it before",
-        code="\n".join(
-            [
-                f"# {where(convert)}: without the cast there; the scan is {where(first.loop)}",
-                "def body(carry, x):",
-                f"    x = x.astype(jnp.{_jax_type(convert)})",
-            ]
-        ),
+        title=f"cast {arrays}" if is_users else f"XLA: cast {arrays}",
+        code="\n".join(code) if is_users else moved,
         size_bytes=byte_size(convert.shape),
         apply=apply,
+        audience="jax" if is_users else "xla",
     )
 
 
