@@ -91,9 +91,10 @@ def _read_array(lexer: Lexer) -> Shape:
             raise lexer.source.error(f"expected no dimensions in {primitive}[]", start)
         return TOKEN if primitive == "token" else OPAQUE
     dimensions = tuple(size for size, _ in sizes)
-    if math.prod(dimensions) >= 2**63 // 16:
-        raise lexer.source.error(f"expected fewer than 2**59 elements, got dimensions {list(dimensions)}", start)
-    shape = array_shape(ElementType(primitive), dimensions, dynamic=tuple(flag for _, flag in sizes))
+    element_type = ElementType(primitive)
+    if math.prod(dimensions) * element_type.storage_bytes >= 2**63:
+        raise lexer.source.error(f"expected fewer than 2**63 bytes, got {primitive}{list(dimensions)}", start)
+    shape = array_shape(element_type, dimensions, dynamic=tuple(flag for _, flag in sizes))
     return shape.with_layout(_read_layout_if_any(lexer, len(dimensions)))
 
 

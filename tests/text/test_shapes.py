@@ -69,7 +69,7 @@ def test_levels_of_sparse_arrays_are_read_and_dropped() -> None:
         ("f32[2]{0:P(s32[2])}", 10, "expected no physical shape P(...), which only sparse arrays had, got 'P'"),
         ("f32[2]{0:#(s32)}", 12, "expected an unsigned element type, got 's32'"),
         ("f32[2] x", 8, "expected the end of the text behind a shape, got 'x'"),
-        ("f32[4294967296,4294967296]", 4, "expected fewer than 2**59 elements, got dimensions [4294967296, 4294967296]"),
+        ("f32[4294967296,4294967296]", 4, "expected fewer than 2**63 bytes, got f32[4294967296, 4294967296]"),
     ],
 )
 def test_what_is_no_shape_is_refused_at_its_place(text: str, column: int, reason: str) -> None:
