@@ -17,17 +17,15 @@ class CollectiveRule(StrEnum):
     """When the dimension of a collective counts as most major; chosen for each of the four collectives that have one.
 
     ``POSITIONAL`` is XLA's: the dimension must be last in ``minor_to_major``. ``IGNORE_DEGENERATE`` keeps a layout in which
-    only dimensions of size 1 are more major: it is the same in memory, and XLA's own kernels accept it
-    (``IsEffectivelyMostMajorDimension`` in ``xla/backends/gpu/runtime``). ``layout-assignment{backend=gpu
-    reduce-scatter=...}``, with default layouts of the caller::
+    only dimensions of size 1 are more major: it is the same in memory, and XLA's own kernels accept it. Positional, and with
+    ``reduce-scatter=ignore-degenerate``::
 
-        s = f32[1,4,8]{2,1,0} reduce-scatter(p), dimensions={1}     IGNORE_DEGENERATE: {2,1,0} will do
+        copy = f32[1,16,8]{2,0,1} copy(p)                                   s = f32[1,4,8]{2,1,0} reduce-scatter(p),
+        s = f32[1,4,8]{2,0,1} reduce-scatter(copy), dimensions={1}    =>        dimensions={1}
+        copy.1 = f32[1,4,8]{2,1,0} copy(s)
 
-        c = f32[1,16,8]{2,0,1} copy(p)                              POSITIONAL: 1 must stand last
-        s = f32[1,4,8]{2,0,1} reduce-scatter(c), dimensions={1}
-        ROOT d = f32[1,4,8]{2,1,0} copy(s)
-
-    An all-to-all that returns a tuple sends whole arrays, so no dimension of it has to be anywhere, whatever the choice.
+    ``all-gather=...``, ``all-to-all=...`` and, along dimension 0, ``ragged-all-to-all=...`` do the same. An all-to-all that
+    returns a tuple sends whole arrays, so no dimension of it has to be anywhere, whatever the choice.
     """
 
     POSITIONAL = "positional"
@@ -65,11 +63,14 @@ class LoopInvariants(StrEnum):
 class ComputationOrder(StrEnum):
     """Callees before callers (what every backend of XLA does), or the other way round.
 
-    Who is first, chooses. A body that multiplies ``w`` by a vector wants it row-major; its caller has it column-major::
+    Who is first, chooses::
 
-        body: t = f32[8,4] transpose(p), dimensions={1,0}; ...            caller: w = f32[4,8]{0,1}; call(w), to_apply=body
-
-        FORWARD: p is {1,0}, so the caller copies: call(copy{1,0}(w))     REVERSE: the call passes w{0,1}, and p is {0,1}
+    callee: p = f32[4,8]{1,0} parameter(0)                    callee: p = f32[4,8]{0,1} parameter(0)
+            ROOT n = f32[4,8]{1,0} negate(p)                          ROOT n = f32[4,8]{0,1} negate(p)
+    e: w = f32[4,8]{0,1} parameter(0)                   =>    e: w = f32[4,8]{0,1} parameter(0)
+       copy = f32[4,8]{1,0} copy(w)                              ROOT c = f32[4,8]{0,1} call(w), to_apply=callee
+       c = f32[4,8]{1,0} call(copy), to_apply=callee
+       ROOT copy.1 = f32[4,8]{0,1} copy(c)
     """
 
     FORWARD = "forward"
@@ -81,7 +82,13 @@ class WorkList(StrEnum):
 
     ``XLA`` follows those that come from demands, and from transposes and reshapes, at once, and the rest later: a queue with
     two ends. ``DEPTH_FIRST`` follows every new constraint at once; ``BREADTH_FIRST`` in the order in which they were made, so
-    that the nearest demand reaches an array first.
+    that what is near an array decides, and demands do not get far. A product wants its ``s4`` weights packed, and::
+
+        copy = s4[8,4]{0,1} copy(w)                               c = bf16[8,4]{1,0} convert(w)
+        c = bf16[8,4]{0,1} convert(copy)                    =>    copy = bf16[8,4]{0,1} copy(c)
+        d = bf16[2,4]{1,0} dot(x, c), ...                         d = bf16[2,4]{1,0} dot(x, copy), ...
+
+    ``BREADTH_FIRST`` copies twice the bytes here, and fewer where the demand would have crossed a product of two arrays.
     """
 
     XLA = "xla"

@@ -4,7 +4,14 @@ The default is XLA's way. ``priorities`` says how much the *wishes* of a kind of
 layout on without being able to insist; of two wishes for one array the one of higher priority wins, and of equal ones the
 first. XLA gives all of a round the same priority (and lowers some by one)::
 
-    reduce-operand:-1      a reduction still says in which layout its operand would suit it, but any other user overrides it
+    g = f32[8,16]{0,1} all-gather(n), dimensions={1}             g = f32[8,16]{0,1} all-gather(n), dimensions={1}
+    s = f32[8,4]{0,1} sine(n)                                    s = f32[8,4]{0,1} sine(n)
+    r = f32[8,4]{0,1} reshape(s)                           =>    r = f32[8,4]{1,0} reshape(s)
+    copy = f32[8,4]{1,0} copy(r)                                 ROOT t = (...) tuple(..., r)
+    ROOT t = (...) tuple(..., copy)
+
+``n`` must be ``{0,1}`` and ``r`` is to be returned as ``{1,0}``; with ``priorities=use-to-definition:1`` that wish replaces the
+one that came through the reshape. It saves the copy, but the reshape moves the elements instead.
 
 1. A name is that of a step in :mod:`~layoutsim.passes.layout_assignment.reasons`; the number is added to the round's.
 2. What is passed on from there has that priority too, until an instruction insists.

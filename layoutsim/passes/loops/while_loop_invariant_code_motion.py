@@ -1,0 +1,222 @@
+"""What a loop's body computes anew from the same values each time moves in front of the loop.
+
+Source: ``xla/service/while_loop_invariant_code_motion.h`` (July 2026). Loops are visited inside out, so that what leaves an
+inner loop may leave the outer one, too. In each body, operands before users:
+
+1. *Invariant* is a constant, an array that the body hands on as it is, and everything computed from invariant values only.
+2. Nothing moves that has a side effect, control edges, or is an ``after-all``.
+3. Some things are not worth moving alone, only together with what uses them: bitcasts, broadcasts, iotas, reverses, slices,
+   transposes, tuples, sharding annotations; constants unless ``constants``, reshapes unless ``reshapes``. With ``other=false``
+   nothing but constants and reshapes moves.
+4. ``size-inflation-ratio``: what makes more bytes than so many times those of its operands stays, and so does (ours)
+   what makes more than ``max-bytes``. Constants move whatever their size.
+5. A loop stays as it is that runs at most once, whose state is no tuple, that says ``_xla_disable_loop_instr_hoisting``, or
+   whose body holds domains, conversions between full and sharded shapes, or moves between host and device.
+
+Then dead code goes and tuples are simplified. The result lives as long as the loop: this is the trade of computing against
+memory. Behind layout assignment the pass takes copies of invariant arrays out of loops::
+
+    body (p: (s32[], f32[4,8])) -> (s32[], f32[4,8]) {          body (p: (s32[], f32[4,8], f32[4,8]{0,1})) -> ... {
+      p = (s32[], f32[4,8]) parameter(0)                          p = (s32[], f32[4,8], f32[4,8]{0,1}) parameter(0)
+      w = f32[4,8] get-tuple-element(p), index=1                  w = f32[4,8] get-tuple-element(p), index=1
+      c = f32[4,8]{0,1} copy(w)                            =>     c = f32[4,8]{0,1} get-tuple-element(p), index=2
+      ...                                                         ...
+    }                                                           }
+    init = (s32[], f32[4,8]) tuple(zero, a)                     c.1 = f32[4,8]{0,1} copy(a)
+    l = (s32[], f32[4,8]) while(init), body=body                init = (s32[], f32[4,8], f32[4,8]{0,1}) tuple(zero, a, c.1)
+                                                                l = (s32[], f32[4,8], f32[4,8]{0,1}) while(init), body=body
+
+Not modelled: XLA's limit on the time the pass may take, which is off by default; of what it knows of loops that run at most
+once, only those that :mod:`~layoutsim.analysis.trip_count` can tell.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from layoutsim.analysis.side_effects import has_side_effect
+from layoutsim.analysis.trip_count import trip_count
+from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, Shape, TupleShape, array_leaves, byte_size
+from layoutsim.ir.payloads import CustomCallPayload
+from layoutsim.ir.traverse import computations_post_order, post_order
+from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.dead_code import DeadCodeElimination
+from layoutsim.passes.layout_assignment.result import MovedCopies
+from layoutsim.passes.loops.carried import Callers, invariant_elements, loops, widen
+from layoutsim.passes.replace import has_control_edges, replace_instruction
+from layoutsim.passes.tuple_simplifier import TupleSimplifier
+
+_NOT_ALONE = frozenset(
+    {
+        Opcode.BITCAST,
+        Opcode.BROADCAST,
+        Opcode.IOTA,
+        Opcode.REVERSE,
+        Opcode.SLICE,
+        Opcode.TRANSPOSE,
+        Opcode.TUPLE,
+    }
+)
+_KEEPS_LOOPS = frozenset({"SPMDFullToShardShape", "SPMDShardShapeToFull", "MoveToDevice", "MoveToHost"})
+_DISABLED = "_xla_disable_loop_instr_hoisting"
+
+
+@frozen(kw_only=True)
+class WhileLoopInvariantCodeMotion(Pass):
+    """Move what a loop computes anew each time from the same values in front of it.
+
+    Attributes:
+        constants: constants move alone, too.
+        reshapes: reshapes move alone, too.
+        other: anything moves that is neither a constant nor a reshape.
+        size_inflation_ratio: bytes made for each byte read, at most; ``None``: any number.
+        max_bytes: of a result that moves; ``None``: any number.
+    """
+
+    name: ClassVar[str] = "while-loop-invariant-code-motion"
+
+    constants: bool = False
+    reshapes: bool = False
+    other: bool = True
+    size_inflation_ratio: float | None = None
+    max_bytes: int | None = None
+
+    def run(self, module: Module) -> MovedCopies:
+        callers = Callers(module)
+        remarks: list[Remark] = []
+        moved: dict[Instruction, tuple[Instruction, ...]] = {}
+        for loop in list(loops(computations_post_order(module))):
+            hoisted = self._hoisted(loop)
+            if hoisted:
+                remarks += [Remark(old.name, f"moved in front of {loop.name}") for old in hoisted]
+                moved |= _apply(callers, loop, hoisted)
+        if not remarks:
+            return MovedCopies(changed=False)
+        DeadCodeElimination().run(module)
+        TupleSimplifier().run(module)
+        return MovedCopies(True, tuple(remarks), _followed(moved))
+
+    def _hoisted(self, loop: Instruction) -> list[Instruction]:
+        """What moves for its own sake, operands before users."""
+        if not isinstance(loop.shape, TupleShape) or _runs_once(loop) or _DISABLED in loop.attributes.frontend_attributes:  # (5)
+            return []
+        arrays = [e for e in invariant_elements(loop).values() if isinstance(e.shape, ArrayShape)]
+        if not arrays and not self.constants:
+            return []
+        if any(_keeps_loop(instruction) for instruction in loop.body.instructions):  # (5)
+            return []
+        invariant = dict.fromkeys(arrays)
+        found: list[Instruction] = []
+        for instruction in post_order(loop.body):
+            if not self._may_move(instruction) or not all(o in invariant or _is_constant(o) for o in instruction.operands):
+                continue
+            invariant[instruction] = None
+            if not self._is_not_alone(instruction):
+                found.append(instruction)
+        return found
+
+    def _may_move(self, instruction: Instruction) -> bool:
+        opcode = instruction.opcode
+        if opcode in (Opcode.PARAMETER, Opcode.AFTER_ALL) or has_control_edges(instruction) or has_side_effect(instruction):  # (2)
+            return False
+        if not self.other and opcode not in (Opcode.CONSTANT, Opcode.RESHAPE):  # (3)
+            return False
+        return opcode is Opcode.CONSTANT or self._is_small_enough(instruction)
+
+    def _is_small_enough(self, instruction: Instruction) -> bool:  # (4)
+        made = array_bytes(instruction.shape)
+        if self.max_bytes is not None and made > self.max_bytes:
+            return False
+        if self.size_inflation_ratio is None:
+            return True
+        return made <= self.size_inflation_ratio * sum(array_bytes(operand.shape) for operand in instruction.operands)
+
+    def _is_not_alone(self, instruction: Instruction) -> bool:  # (3)
+        match instruction.opcode:
+            case Opcode.CONSTANT:
+                return not self.constants
+            case Opcode.RESHAPE:
+                return not self.reshapes
+            case Opcode.CUSTOM_CALL:
+                return _target(instruction) == "Sharding"
+            case opcode:
+                return opcode in _NOT_ALONE
+
+
+def array_bytes(shape: Shape) -> int:
+    """Bytes of all arrays in a shape."""
+    return sum(byte_size(leaf) for _, leaf in array_leaves(shape))
+
+
+def _is_constant(instruction: Instruction) -> bool:
+    return instruction.opcode is Opcode.CONSTANT
+
+
+def _runs_once(loop: Instruction) -> bool:
+    trips = trip_count(loop)
+    return trips is not None and trips <= 1
+
+
+def _keeps_loop(instruction: Instruction) -> bool:
+    return instruction.opcode is Opcode.DOMAIN or _target(instruction) in _KEEPS_LOOPS
+
+
+def _target(instruction: Instruction) -> str:
+    payload = instruction.payload
+    return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
+
+
+def _apply(
+    callers: Callers, loop: Instruction, hoisted: list[Instruction]
+) -> dict[Instruction, tuple[Instruction, ...]]:
+    """Move ``hoisted`` in front of the loop; where each copy among them went."""
+    old_body = loop.body
+    place = {instruction: number for number, instruction in enumerate(old_body.instructions)}
+    callers.make_own(loop)
+    if loop.body is not old_body:  # the clone stores what it holds in the same order
+        inside = loop.body.instructions
+        hoisted = [inside[place[instruction]] for instruction in hoisted]
+    outside: dict[Instruction, Instruction] = {}
+    values = [_outside(loop, instruction, outside) for instruction in hoisted]
+    copies = {a: (b,) for a, b in zip(hoisted, values, strict=True) if a.opcode is Opcode.COPY}
+    for old, new in zip(hoisted, widen(loop, values), strict=True):
+        replace_instruction(old, new)
+    return copies
+
+
+def _outside(loop: Instruction, wanted: Instruction, outside: dict[Instruction, Instruction]) -> Instruction:
+    """The value of ``wanted`` in front of the loop; what it takes for that is made once."""
+    (parameter,), parent = loop.body.parameters, loop.parent
+    assert parent is not None, loop
+    outside.setdefault(parameter, loop.operand(0))
+    stack = [wanted]
+    while stack:
+        current = stack[-1]
+        missing = [operand for operand in current.operands if operand not in outside]
+        if missing:
+            stack += reversed(missing)
+            continue
+        stack.pop()
+        if current not in outside:
+            outside[current] = parent.add(
+                current.opcode,
+                current.shape,
+                [outside[operand] for operand in current.operands],
+                payload=current.payload,
+                name=current.name,
+                called_computations=current.called_computations,
+                attributes=current.attributes,
+            )
+    return outside[wanted]
+
+
+def _followed(moved: dict[Instruction, tuple[Instruction, ...]]) -> dict[Instruction, tuple[Instruction, ...]]:
+    """The same with copies that left several loops where they are in the end."""
+    out: dict[Instruction, tuple[Instruction, ...]] = {}
+    for old, (new,) in moved.items():
+        while new in moved:
+            (new,) = moved[new]
+        out[old] = (new,)
+    return out
