@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SETTING",
         help="entry-layout:PARAMETER={2,0,1} or =auto, result-layout:NUMBER={1,0} or =auto, rule:KEY=VALUE of layout "
-        "assignment, pass:NAME=off; may be repeated",
+        "assignment or of the pass that has KEY, pass:NAME=off, =before or =after (layout assignment); may be repeated",
     )
     parser.add_argument(
         "--donate", action="append", default=[], metavar="PARAMETER", help="let a result have its memory; may be repeated"

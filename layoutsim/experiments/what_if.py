@@ -4,8 +4,9 @@ Setting texts, as ``layoutsim what-if --set`` takes them:
 
 * ``entry-layout:NAME={2,0,1}`` or ``entry-layout:NAME=auto``: layout of an entry parameter, by name or number.
 * ``result-layout:INDEX={1,0}`` or ``result-layout:INDEX=auto``: layout of a part of the result, by its number in the tuple.
-* ``rule:KEY=VALUE``: an option of layout assignment, ``rule:all-gather=ignore-degenerate``.
-* ``pass:NAME=off``: leave a pass out.
+* ``rule:KEY=VALUE``: an option of layout assignment or of the pass that has it, ``rule:all-gather=ignore-degenerate``.
+* ``pass:NAME=off``: leave a pass out. ``pass:NAME=before`` and ``=after``: put one in, right before or after layout assignment;
+  ``NAME`` may have options in braces.
 
 An entry parameter is named by its name in the module, its number, or the path that JAX gave it (``frozen['up']``).
 """
@@ -24,10 +25,19 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.layout import Layout, layout
 from layoutsim.ir.module import InputOutputAlias, Module
-from layoutsim.ir.shape import ArrayShape, ShapeIndex, array_leaves, compatible, index_text, replace_subshape, shape_text
-from layoutsim.passes import Pipeline
+from layoutsim.ir.shape import (
+    ArrayShape,
+    ShapeIndex,
+    array_leaves,
+    compatible,
+    index_text,
+    replace_subshape,
+    shape_text,
+    subshape,
+)
+from layoutsim.passes import Pass, Pipeline
 from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset, with_rules
-from layoutsim.passes.registry import did_you_mean
+from layoutsim.passes.registry import did_you_mean, parse_pass
 from layoutsim.report.tables import Rows
 from layoutsim.report.units import exact_bytes, signed_bytes
 
@@ -79,6 +89,17 @@ class PassOff:
 
 
 @frozen
+class PassAdded:
+    """A pass (with options) that is put right in front of layout assignment, or behind it."""
+
+    text: str
+    behind: bool
+
+    def to_text(self) -> str:
+        return f"pass:{self.text}={'after' if self.behind else 'before'}"
+
+
+@frozen
 class Undonate:
     """An entry parameter (name or number) that is not donated."""
 
@@ -98,9 +119,9 @@ class Donate:
         return f"donate {self.parameter}"
 
 
-Setting = EntryLayoutSetting | ResultLayoutSetting | RuleSetting | PassOff | Undonate | Donate
+Setting = EntryLayoutSetting | ResultLayoutSetting | RuleSetting | PassOff | PassAdded | Undonate | Donate
 
-_FORMS = "entry-layout:NAME={...}, result-layout:INDEX={...}, rule:KEY=VALUE or pass:NAME=off"
+_FORMS = "entry-layout:NAME={...}, result-layout:INDEX={...}, rule:KEY=VALUE or pass:NAME=off|before|after"
 
 
 def parse_setting(text: str) -> Setting:
@@ -109,8 +130,9 @@ def parse_setting(text: str) -> Setting:
     Raises:
         InputError: it is none of the forms above.
     """
-    head, equals, value = text.partition("=")
-    kind, colon, name = head.partition(":")
+    kind, colon, rest = text.partition(":")
+    # The options of a pass hold equals signs of their own.
+    name, equals, value = rest.rpartition("=") if kind == "pass" else rest.partition("=")
     if not (equals and colon and name and value):
         raise InputError(f"setting {text!r}: expected {_FORMS}")
     match kind:
@@ -122,6 +144,8 @@ def parse_setting(text: str) -> Setting:
             return RuleSetting(name, value)
         case "pass" if value == "off":
             return PassOff(name)
+        case "pass" if value in ("before", "after"):
+            return PassAdded(name, behind=value == "after")
         case _:
             raise InputError(f"setting {text!r}: expected {_FORMS}{_nearest_kind(kind)}")
 
@@ -175,8 +199,22 @@ class WhatIf:
         ]
         body = tuple((name, exact_bytes(a), exact_bytes(b), signed_bytes(b - a)) for name, a, b in lines)
         counts = f"{len(self.before.transposing_copies)} transposing copies before, {len(self.after.transposing_copies)} after"
+        counts = "\n".join([counts, *self._chosen()])
         title = ", ".join(setting.to_text() for setting in self.settings)
         return Rows(title, ("", "before", "after", "±"), body, frozenset({"before", "after", "±"}), counts)
+
+    def _chosen(self) -> list[str]:
+        """What the compiler made of each layout that was left to it."""
+        module = self.after.module
+        assert module.entry_layout is not None, module
+        texts: list[str] = []
+        for setting in self.settings:
+            if isinstance(setting, EntryLayoutSetting) and setting.layout is None:
+                shape = module.entry_layout.parameters[find_parameter(module, setting.parameter).parameter_number]
+                texts.append(f"{setting.to_text()} became {shape}")
+            elif isinstance(setting, ResultLayoutSetting) and setting.layout is None:
+                texts.append(f"{setting.to_text()} became {subshape(module.entry_layout.result, setting.index)}")
+        return texts
 
     def _repr_html_(self) -> str:
         return self.rows().to_html()
@@ -210,11 +248,20 @@ def apply_settings(module: Module, settings: Sequence[Setting], pipeline: Pipeli
                     known = [p.name for p in pipeline.passes]
                     raise InputError(f"{setting.to_text()}: the pipeline has no such pass{did_you_mean(setting.name, known)}")
                 pipeline = pipeline.without(setting.name)
+            case PassAdded():
+                pipeline = with_pass(pipeline, parse_pass(setting.text), behind=setting.behind)
             case Undonate():
                 _undonate(changed, find_parameter(changed, setting.parameter))
             case Donate():
                 donate(changed, find_parameter(changed, setting.parameter))
     return changed, pipeline
+
+
+def with_pass(pipeline: Pipeline, added: Pass, *, behind: bool) -> Pipeline:
+    """The pipeline with a pass more, right in front of or behind its layout assignment."""
+    passes = list(pipeline.passes)
+    passes.insert(next(i for i, p in enumerate(passes) if p.name == "layout-assignment") + behind, added)
+    return Pipeline(tuple(passes), pipeline.name)
 
 
 def find_parameter(module: Module, wanted: str) -> Instruction:
@@ -293,6 +340,9 @@ def donate(module: Module, parameter: Instruction) -> None:
 
 def _undonate(module: Module, parameter: Instruction) -> None:
     number = parameter.parameter_number
+    if not is_donated(module, parameter):
+        donated = ", ".join(p.name for p in module.entry.parameters if is_donated(module, p)) or "none"
+        raise InputError(f"parameter {parameter.name} is not donated; donated: {donated}")
     module.input_output_aliases = tuple(a for a in module.input_output_aliases if a.parameter_number != number)
     module.buffer_donors = tuple(d for d in module.buffer_donors if d.parameter_number != number)
 

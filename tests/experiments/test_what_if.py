@@ -7,7 +7,8 @@ import pytest
 import layoutsim
 from layoutsim.cli import main
 from layoutsim.errors import InputError, PassError
-from layoutsim.experiments.what_if import Donate, Undonate, find_parameter, parse_setting, what_if
+from layoutsim.experiments.what_if import Donate, Undonate, apply_settings, find_parameter, parse_setting, what_if
+from layoutsim.passes.presets import resolve_preset
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
 
@@ -98,6 +99,22 @@ def test_an_unknown_kind_of_setting_names_the_nearest() -> None:
         parse_setting("entry-layouts:w={1,0}")
 
 
+def test_a_pass_can_be_put_in_front_of_layout_assignment() -> None:
+    _, pipeline = apply_settings(
+        layoutsim.parse(TWO), [parse_setting("pass:all-gather-major-dimension=before")], resolve_preset("xla-gpu-0.10.2")
+    )
+
+    assert [p.name for p in pipeline.passes][1:4] == ["flatten-call-graph", "all-gather-major-dimension", "layout-assignment"]
+
+
+def test_a_pass_with_options_can_be_put_behind_layout_assignment() -> None:
+    setting = parse_setting("pass:copy-insertion{rules=cpu}=after")
+    _, pipeline = apply_settings(layoutsim.parse(TWO), [setting], resolve_preset("xla-gpu-0.10.2"))
+
+    assert setting.to_text() == "pass:copy-insertion{rules=cpu}=after"
+    assert [p.to_text() for p in pipeline.passes][3] == "copy-insertion{rules=cpu}"
+
+
 def test_a_layout_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(InputError, match=r"setting 'entry-layout:a=\{0,0\}': minor_to_major"):
         parse_setting("entry-layout:a={0,0}")
@@ -131,6 +148,20 @@ def test_donation_and_its_withdrawal_cancel() -> None:
     result = what_if(layoutsim.parse(TWO), [Donate("0"), Undonate("0")])
 
     assert result.after.memory == result.before.memory
+
+
+def test_what_is_not_donated_cannot_be_undonated() -> None:
+    with pytest.raises(InputError, match="parameter b is not donated; donated: a"):
+        what_if(layoutsim.parse(TWO), [Donate("a"), Undonate("b")])
+
+
+def test_layouts_that_were_left_to_the_compiler_are_shown() -> None:
+    result = what_if(layoutsim.parse(TWO), [parse_setting("entry-layout:a=auto"), parse_setting("result-layout:1=auto")])
+
+    assert result.rows().note.splitlines()[1:] == [
+        "entry-layout:a=auto became f32[8,4]{1,0}",
+        "result-layout:1=auto became f32[4,8]{0,1}",
+    ]
 
 
 def test_a_second_donation_finds_no_result() -> None:

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from layoutsim.experiments.advice.report import Advice, measured
 from layoutsim.experiments.simulate import Simulation, backend_of, simulate
+from layoutsim.experiments.what_if import with_pass
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.passes import Pass, Pipeline
@@ -146,9 +147,7 @@ def _passes(current: Pipeline) -> Iterator[RuleSet]:
         if any(p.name == name for p in current.passes):
             changed, title = current.without(name), f"without the pass {name}"
         else:
-            passes = list(current.passes)
-            passes.insert(next(i for i, p in enumerate(passes) if isinstance(p, LayoutAssignment)), parse_pass(name))
-            changed, title = Pipeline(tuple(passes), current.name), f"with the pass {name}"
+            changed, title = with_pass(current, parse_pass(name), behind=False), f"with the pass {name}"
         yield RuleSet(changed, changed.to_text(), title, hint)
 
 
