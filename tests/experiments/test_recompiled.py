@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import layoutsim
-from layoutsim.experiments.advice import Advice, advise
+from layoutsim.experiments.advice import Advice, AdviceReport, advise
 from layoutsim.experiments.what_if import parse_setting, what_if
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -48,8 +48,13 @@ def _module(name: str, release: str = "0.10.2") -> layoutsim.Module:
     )
 
 
-def _advice(module: layoutsim.Module, start: str, release: str = "0.10.2") -> Advice | None:
-    return next((a for a in advise(module, f"xla-gpu-{release}").advice if a.title.startswith(start)), None)
+@cache
+def _report(name: str, release: str) -> AdviceReport:
+    return advise(_module(name, release), f"xla-gpu-{release}")
+
+
+def _advice(name: str, start: str, release: str = "0.10.2") -> Advice | None:
+    return next((a for a in _report(name, release).advice if a.title.startswith(start)), None)
 
 
 def _temporaries(record: dict[str, Any], side: str) -> int:
@@ -63,7 +68,7 @@ def _memory(record: dict[str, Any], side: str) -> int:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_advised_layouts_save_what_is_predicted(name: str) -> None:
-    record, advice = _record("0.10.2")[name], _advice(_module(name), "pass ")
+    record, advice = _record("0.10.2")[name], _advice(name, "pass ")
 
     assert advice is not None
     assert advice.code.splitlines() == record["code"], "the recorded compilation ran other code"
@@ -82,13 +87,13 @@ def test_at_70b_the_real_temporaries_fall_to_the_published_figure() -> None:
 
 @pytest.mark.parametrize("name", ["lora_axis0", "lora_axis1"])
 def test_steps_whose_stacks_are_not_copied_get_no_layouts(name: str) -> None:
-    assert _advice(_module(name), "pass ") is None
+    assert _advice(name, "pass ") is None
     assert name not in _record("0.10.2")
 
 
 def test_what_was_right_for_0_6_1_doubles_the_stacks_in_0_10_2() -> None:
     record = _record("0.10.2")["lora_axis0.reverse"]
-    old = _advice(_module("lora_axis0", "0.6.1"), "pass ", "0.6.1")
+    old = _advice("lora_axis0", "pass ", "0.6.1")
     assert old is not None
     result = what_if(_module("lora_axis0"), [parse_setting(text) for text in old.settings])
 
@@ -108,7 +113,7 @@ def test_without_a_gpu_old_releases_ignore_entry_layouts(release: str) -> None:
 
 @pytest.mark.parametrize(("pair", "release"), HELPING)
 def test_a_changed_program_saves_about_what_is_predicted(pair: str, release: str) -> None:
-    record, advice = _record(release)[pair], _advice(_module(f"{pair}.before", release), PAIRS[pair][0], release)
+    record, advice = _record(release)[pair], _advice(f"{pair}.before", PAIRS[pair][0], release)
 
     assert advice is not None
     assert _memory(record, "before") - _memory(record, "after") == pytest.approx(advice.saved_bytes, rel=0.1)
@@ -122,7 +127,7 @@ def test_the_imitated_change_is_the_changed_program(pair: str, release: str) -> 
     The imitated squeeze keeps a reshape, the imitated select a mask, which the changed programs do not have. XLA makes bitcasts
     and fusions of them, so that the predictions are right all the same.
     """
-    advice = _advice(_module(f"{pair}.before", release), PAIRS[pair][0], release)
+    advice = _advice(f"{pair}.before", PAIRS[pair][0], release)
     before, after = (
         layoutsim.simulate(_module(f"{pair}.{side}", release), f"xla-gpu-{release}").memory.total_bytes
         for side in ("before", "after")
@@ -137,4 +142,4 @@ def test_a_change_that_saves_nothing_is_not_advised(pair: str, release: str) -> 
     record = _record(release)[pair]
 
     assert _memory(record, "before") - _memory(record, "after") < 0.001 * record["before"]["argument_size_in_bytes"]
-    assert _advice(_module(f"{pair}.before", release), PAIRS[pair][0], release) is None
+    assert _advice(f"{pair}.before", PAIRS[pair][0], release) is None
