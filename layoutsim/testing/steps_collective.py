@@ -67,7 +67,7 @@ def all_reduce(scope: Scope) -> None:
 
 
 def reduce_scatter(scope: Scope) -> None:
-    """Sum over the devices, each keeping its part."""
+    """Sum over the devices, each keeping its part; where all-reduces insist on their layouts, these do."""
     if _alone(scope):
         return
     operand, dimension = _divisible(scope)
@@ -75,8 +75,12 @@ def reduce_scatter(scope: Scope) -> None:
     payload, count = _payload(scope, dimension)
     sizes = tuple(size // count if d == dimension else size for d, size in enumerate(shape.dimensions))
     result = array_shape(shape.element_type, sizes).with_layout(shape.layout)
+    if scope.world.constrains_all_reduces:
+        payload = evolve(payload, constrain_layout=True)
+        result = result.with_order(permutation(scope.chooser, result.rank))
     reducer = scalar_function(scope, Opcode.ADD, F32)
-    scope.keep(scope.builder.apply(Opcode.REDUCE_SCATTER, operand, payload=payload, calls=[reducer], shape=result))
+    scattered = scope.builder.apply(Opcode.REDUCE_SCATTER, operand, payload=payload, calls=[reducer], shape=result)
+    _keep(scope, scattered, 1, as_is=payload.constrain_layout)
 
 
 def all_to_all(scope: Scope) -> None:
