@@ -15,6 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from attrs import frozen
+
 from layoutsim.errors import LayoutsimError
 from layoutsim.ir.computation import Computation
 from layoutsim.ir.instruction import Instruction
@@ -29,7 +31,10 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 def trip_count(loop: Instruction) -> int | None:
     """Iterations of a ``while``, or ``None`` where they cannot be told."""
     known = _from_backend_config(loop.attributes.backend_config)
-    return known if known is not None else _from_counter(loop)
+    if known is not None:
+        return known
+    counter = counter_of(loop)
+    return None if counter is None else counter.trips
 
 
 def execution_counts(module: Module) -> Mapping[Computation, int | None]:
@@ -75,7 +80,25 @@ def _from_backend_config(text: str) -> int | None:
             return None
 
 
-def _from_counter(loop: Instruction) -> int | None:
+@frozen
+class Counter:
+    """How a loop counts (rule 2).
+
+    Attributes:
+        index: which element of its state.
+        first: its value in the first iteration.
+        step: what each iteration adds.
+        trips: how many iterations there are.
+    """
+
+    index: int
+    first: int
+    step: int
+    trips: int
+
+
+def counter_of(loop: Instruction) -> Counter | None:
+    """The counter of a loop that counts to a constant, or ``None``."""
     test = loop.condition.root
     if test.opcode is not Opcode.COMPARE:
         return None
@@ -87,7 +110,8 @@ def _from_counter(loop: Instruction) -> int | None:
     if bound is None or index is None:
         return None
     start, step = _initial_value(loop, index), _step(loop, index)
-    return None if start is None or step is None else _iterations(start, step, bound, direction)
+    trips = None if start is None or step is None else _iterations(start, step, bound, direction)
+    return None if trips is None or start is None or step is None else Counter(index, start, step, trips)
 
 
 def _iterations(start: int, step: int, bound: int, direction: str) -> int | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from layoutsim.errors import InputError, PassError
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
+from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.buffers import BufferAssignment
@@ -18,6 +19,9 @@ from layoutsim.memory.summary import MemorySummary, summarize
 from layoutsim.passes import Pass, Pipeline, PipelineResult
 from layoutsim.passes.copy_insertion_special import CollectiveMemory
 from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
+from layoutsim.passes.loops.copy_sinking import CopySinking
+from layoutsim.passes.loops.moved_copies import MovedCopies
+from layoutsim.passes.loops.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
 from layoutsim.passes.post_scheduling_copies import PostSchedulingCopies
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.copies import CopyRecord, copy_records
@@ -172,8 +176,7 @@ def simulate(
     work = module if in_place else clone_module(module)
     up_to_layouts, rest = _split(pipeline)
     result = up_to_layouts.run(work, on_pass=on_pass)
-    layouts = result.runs[-1].result
-    assert isinstance(layouts, LayoutAssignmentResult), layouts
+    layouts = _layout_result(result)
     # Records are made here, because the passes for memory may rename, move or share what stands around a copy.
     records = copy_records(work, layouts.copies)
     assignment = None
@@ -184,12 +187,38 @@ def simulate(
 
 
 def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
-    """The passes up to layout assignment, and those after it."""
+    """The passes up to layout assignment and those that move its copies, and the others."""
     names = [p.name for p in pipeline.passes]
     if LayoutAssignment.name not in names:
         raise PassError(f"pipeline {pipeline} has no {LayoutAssignment.name}")
     cut = names.index(LayoutAssignment.name) + 1
+    while cut < len(names) and isinstance(pipeline.passes[cut], CopySinking | WhileLoopInvariantCodeMotion):
+        cut += 1
     return Pipeline(pipeline.passes[:cut], pipeline.name), Pipeline(pipeline.passes[cut:], pipeline.name)
+
+
+def _layout_result(result: PipelineResult) -> LayoutAssignmentResult:
+    """What layout assignment tells, with its copies where later passes put them."""
+    number = next(i for i, run in enumerate(result.runs) if run.ran.name == LayoutAssignment.name)
+    layouts = result.runs[number].result
+    assert isinstance(layouts, LayoutAssignmentResult), layouts
+    for run in result.runs[number + 1 :]:
+        if isinstance(run.result, MovedCopies) and run.result.moved:
+            moved = run.result.moved
+            copies = [now for copy in layouts.copies for now in _where_it_is(copy, moved.get(copy.copy))]
+            layouts = evolve(layouts, copies=tuple(copies))
+    return layouts
+
+
+def _where_it_is(inserted: InsertedCopy, moved: tuple[Instruction, ...] | None) -> tuple[InsertedCopy, ...]:
+    """The records of what is in the place of a copy: itself if it was not moved."""
+    if moved is None:
+        return (inserted,)
+    found: list[InsertedCopy] = []
+    for copy in moved:
+        reader, slot = next(copy.uses, (copy, 0))
+        found.append(evolve(inserted, copy=copy, value=copy.operand(0), index=(), reader=reader, slot=slot))
+    return tuple(found)
 
 
 def profile_of(pipeline: Pipeline) -> MemoryProfile:

@@ -10,14 +10,21 @@ insertion, scheduling and, on GPUs, the second round of copy removal. What the r
 * ``xla-cpu-0.10.2``: the CPU backend.
 * ``xla-gpu-proposed``: 0.10.2, and what a loop only reads keeps the layout that its caller has it in. No release has this; it
   is our proposal for the doubling that is left (``docs/loop_invariants.md``).
+
+Passes over loops can be switched into any of them, :data:`SWITCHES` lists how: ``xla-gpu-0.10.2{copy-sinking=peak}``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
 
 from layoutsim.errors import PassError
 from layoutsim.passes.base import Pass
+from layoutsim.passes.copy_insertion import CopyInsertion
+from layoutsim.passes.loops.copy_sinking import CopySinking
 from layoutsim.passes.pipeline import Pipeline
 from layoutsim.passes.registry import did_you_mean, option_names, parse_pass, parse_pipeline, split_outside_braces
 
@@ -41,6 +48,39 @@ _PRESETS = {
 }
 
 DEFAULT_PRESET = "xla-gpu-0.10.2"
+
+
+@frozen
+class Switch:
+    """A pass that presets do not have, and that an option of a preset puts in.
+
+    Attributes:
+        values: of the option, with the options that the pass then has; ``off`` takes the pass out again.
+        is_behind: it runs behind layout assignment; otherwise before everything else.
+    """
+
+    pass_name: str
+    values: Mapping[str, str]
+    is_behind: bool
+
+
+SWITCHES: Mapping[str, Switch] = {
+    "constant-sinking": Switch(
+        "while-loop-constant-sinking",
+        {"on": "", "broadcasts": "broadcasts=true", "scalars": "only-scalars=true"},
+        is_behind=False,
+    ),
+    "loop-simplifier": Switch("while-loop-simplifier", {"on": "repeat=true", "once": ""}, is_behind=False),
+    "early-loop-invariant-code-motion": Switch("while-loop-invariant-code-motion", {"on": ""}, is_behind=False),
+    "loop-invariant-code-motion": Switch("while-loop-invariant-code-motion", {"on": ""}, is_behind=True),
+    "copy-sinking": Switch(
+        "copy-sinking",
+        {"on": "choose=peak", "always": "choose=always", "bytes": "choose=bytes", "peak": "choose=peak"},
+        is_behind=True,
+    ),
+}
+"""Options that put passes over loops into a preset. Those in front of layout assignment are XLA's own; the presets leave them
+out because a dump from before layout assignment has been through them."""
 
 _CHANGED = re.compile(r"(?P<name>[\w.-]+)\{(?P<options>.*)\}", re.DOTALL)
 
@@ -85,12 +125,42 @@ def resolve_preset(text: str) -> Pipeline:
 def with_rules(pipeline: Pipeline, options: str) -> Pipeline:
     """The pipeline with ``options`` (``key=value`` words) added: to layout assignment, or to the pass that has them.
 
+    An option of :data:`SWITCHES` puts a pass in, or takes it out.
+
     Raises:
         PassError: an option or value is unknown, or several passes have the option.
     """
     for option in options.split():
-        pipeline = pipeline.replacing(_with_option(_owner(pipeline, option.partition("=")[0]), option))
+        key, _, value = option.partition("=")
+        if key in SWITCHES:
+            pipeline = _switched(pipeline, key, value)
+        else:
+            pipeline = pipeline.replacing(_with_option(_owner(pipeline, key), option))
     return pipeline
+
+
+def _switched(pipeline: Pipeline, key: str, value: str) -> Pipeline:
+    """The pipeline with the pass of a switch where it belongs, behind those that were switched in before."""
+    switch = SWITCHES[key]
+    if value != "off" and value not in switch.values:
+        raise PassError(f"{key}: expected one of {', '.join((*switch.values, 'off'))}, got {value!r}")
+    names = [p.name for p in pipeline.passes]
+    cut = names.index("layout-assignment") + 1 if switch.is_behind else 0
+    front = [p for i, p in enumerate(pipeline.passes) if i < cut]
+    back = [p for i, p in enumerate(pipeline.passes) if i >= cut]
+    same_side = {s.pass_name for s in SWITCHES.values() if s.is_behind is switch.is_behind}
+    while back and back[0].name in same_side:
+        front.append(back.pop(0))
+    front = [p for i, p in enumerate(front) if i < cut - 1 or p.name != switch.pass_name]
+    added = [] if value == "off" else [_switched_pass(pipeline, switch, switch.values[value])]
+    return Pipeline((*front, *added, *back), pipeline.name)
+
+
+def _switched_pass(pipeline: Pipeline, switch: Switch, options: str) -> Pass:
+    """The pass of a switch; it shares memory by the rules of the pipeline's copy insertion."""
+    new = parse_pass(f"{switch.pass_name}{{{options}}}")
+    rules = [p.rules for p in pipeline.passes if isinstance(p, CopyInsertion)]
+    return evolve(new, rules=rules[0]) if isinstance(new, CopySinking) and rules else new
 
 
 def _owner(pipeline: Pipeline, key: str) -> Pass:

@@ -24,6 +24,7 @@ _PASSES = {
     "all-gather-remove-degenerate-dims": "all_gather_degenerate_dims:AllGatherRemoveDegenerateDims",
     "all-to-all-remove-degenerate-dims": "collective_degenerate_dims:AllToAllRemoveDegenerateDims",
     "copy-insertion": "copy_insertion:CopyInsertion",
+    "copy-sinking": "loops.copy_sinking:CopySinking",
     "dead-code-elimination": "dead_code:DeadCodeElimination",
     "flatten-call-graph": "flatten_calls:FlattenCallGraph",
     "layout-assignment": "layout_assignment:LayoutAssignment",
@@ -33,6 +34,9 @@ _PASSES = {
     "reduce-scatter-remove-degenerate-dims": "collective_degenerate_dims:ReduceScatterRemoveDegenerateDims",
     "schedule": "schedule:ScheduleModule",
     "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
+    "while-loop-constant-sinking": "loops.while_loop_constant_sinking:WhileLoopConstantSinking",
+    "while-loop-invariant-code-motion": "loops.while_loop_invariant_code_motion:WhileLoopInvariantCodeMotion",
+    "while-loop-simplifier": "loops.while_loop_simplifier:WhileLoopSimplifier",
 }
 
 

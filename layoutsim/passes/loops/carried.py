@@ -67,11 +67,7 @@ def element_shapes(loop: Instruction) -> tuple[Shape, ...]:
 
 def is_element(instruction: Instruction, of: Instruction, number: int) -> bool:
     """Whether ``instruction`` is ``get-tuple-element(of), index=number``."""
-    return (
-        instruction.opcode is Opcode.GET_TUPLE_ELEMENT
-        and instruction.operand(0) is of
-        and instruction.tuple_index == number
-    )
+    return instruction.opcode is Opcode.GET_TUPLE_ELEMENT and instruction.operand(0) is of and instruction.tuple_index == number
 
 
 def elements_of(whole: Instruction) -> list[Instruction]:
@@ -171,7 +167,8 @@ def _replace_element(element: Instruction, value: Instruction) -> None:
         after.add_control_predecessor(value)
     element.drop_control_edges()
     element.replace_all_uses_with(value)
-    remove_if_unused(element)
+    assert element.parent is not None, element
+    element.parent.erase(element)  # alone: the loop may have no user left, and stays until dead code goes
 
 
 def _drop_elements(computation: Computation, new_number: Mapping[int, int]) -> None:
@@ -188,21 +185,18 @@ def _dependents(seeds: list[Instruction]) -> list[Instruction]:
     """``seeds`` and everything computed from them, users behind what they use."""
     out: list[Instruction] = []
     state: set[Instruction] = set()
-    stack = [(seed, iter(seed.users)) for seed in seeds[:0]]
-    for seed in seeds:
-        if seed in state:
-            continue
-        state.add(seed)
-        stack.append((seed, iter(seed.users)))
-        while stack:
-            node, users = stack[-1]
-            following = next((user for user in users if user not in state), None)
-            if following is None:
-                stack.pop()
+    done: set[Instruction] = set()
+    stack = [*seeds]
+    while stack:
+        node = stack[-1]
+        if node not in state:
+            state.add(node)
+            stack += [user for user in node.users if user not in state]
+        else:
+            stack.pop()
+            if node not in done:
+                done.add(node)
                 out.append(node)
-            else:
-                state.add(following)
-                stack.append((following, iter(following.users)))
     return out[::-1]
 
 

@@ -41,10 +41,10 @@ from layoutsim.analysis.trip_count import trip_count
 from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, Shape, TupleShape, array_leaves, byte_size
 from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.ir.traverse import computations_post_order, post_order
-from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.base import Pass, Remark
 from layoutsim.passes.dead_code import DeadCodeElimination
-from layoutsim.passes.layout_assignment.result import MovedCopies
 from layoutsim.passes.loops.carried import Callers, invariant_elements, loops, widen
+from layoutsim.passes.loops.moved_copies import MovedCopies
 from layoutsim.passes.replace import has_control_edges, replace_instruction
 from layoutsim.passes.tuple_simplifier import TupleSimplifier
 
@@ -100,7 +100,9 @@ class WhileLoopInvariantCodeMotion(Pass):
 
     def _hoisted(self, loop: Instruction) -> list[Instruction]:
         """What moves for its own sake, operands before users."""
-        if not isinstance(loop.shape, TupleShape) or _runs_once(loop) or _DISABLED in loop.attributes.frontend_attributes:  # (5)
+        if (
+            not isinstance(loop.shape, TupleShape) or _runs_once(loop) or _DISABLED in loop.attributes.frontend_attributes
+        ):  # (5)
             return []
         arrays = [e for e in invariant_elements(loop).values() if isinstance(e.shape, ArrayShape)]
         if not arrays and not self.constants:
@@ -119,7 +121,9 @@ class WhileLoopInvariantCodeMotion(Pass):
 
     def _may_move(self, instruction: Instruction) -> bool:
         opcode = instruction.opcode
-        if opcode in (Opcode.PARAMETER, Opcode.AFTER_ALL) or has_control_edges(instruction) or has_side_effect(instruction):  # (2)
+        if (
+            opcode in (Opcode.PARAMETER, Opcode.AFTER_ALL) or has_control_edges(instruction) or has_side_effect(instruction)
+        ):  # (2)
             return False
         if not self.other and opcode not in (Opcode.CONSTANT, Opcode.RESHAPE):  # (3)
             return False
@@ -168,9 +172,7 @@ def _target(instruction: Instruction) -> str:
     return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
 
 
-def _apply(
-    callers: Callers, loop: Instruction, hoisted: list[Instruction]
-) -> dict[Instruction, tuple[Instruction, ...]]:
+def _apply(callers: Callers, loop: Instruction, hoisted: list[Instruction]) -> dict[Instruction, tuple[Instruction, ...]]:
     """Move ``hoisted`` in front of the loop; where each copy among them went."""
     old_body = loop.body
     place = {instruction: number for number, instruction in enumerate(old_body.instructions)}

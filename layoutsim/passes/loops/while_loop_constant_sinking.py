@@ -1,0 +1,114 @@
+"""Constants that a loop carries unchanged are made inside it.
+
+Source: ``xla/service/while_loop_constant_sinking.h`` (July 2026). Loops are visited outside in, so that one run takes a
+constant into nested loops:
+
+1. An element sinks that the body hands on as it is and that starts as a constant; with ``broadcasts`` also as a broadcast of
+   one.
+2. In the body the constant stands for the element that the root takes, wherever else that is used; the root keeps taking the
+   element, which is invariant as before (``while-loop-simplifier`` removes it). In the condition it stands for every use.
+3. ``only-scalars`` lets nothing but scalars sink, and (ours) ``max-bytes`` nothing larger than that.
+
+::
+
+    body (p: (s32[], f32[])) -> (s32[], f32[]) {          body (p: (s32[], f32[])) -> (s32[], f32[]) {
+      p = (s32[], f32[]) parameter(0)                       p = (s32[], f32[]) parameter(0)
+      v = f32[] get-tuple-element(p), index=1               v = f32[] get-tuple-element(p), index=1
+      u = f32[] negate(v)                            =>     five.1 = f32[] constant(5)
+      ...                                                   u = f32[] negate(five.1)
+      ROOT r = (s32[], f32[]) tuple(next, v)                ...
+    }                                                       ROOT r = (s32[], f32[]) tuple(next, v)
+    five = f32[] constant(5)                              }
+    init = (s32[], f32[]) tuple(zero, five)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from attrs import frozen
+
+from layoutsim.ir import ArrayShape, Computation, Instruction, Module, Opcode, byte_size
+from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.loops.carried import Callers, elements_of, invariant_elements, remove_if_unused
+
+
+@frozen(kw_only=True)
+class WhileLoopConstantSinking(Pass):
+    """Make constants inside the loops that carry them.
+
+    Attributes:
+        broadcasts: broadcasts of constants sink, too.
+        only_scalars: nothing but scalars sinks.
+        max_bytes: of what sinks; ``None``: any number.
+    """
+
+    name: ClassVar[str] = "while-loop-constant-sinking"
+
+    broadcasts: bool = False
+    only_scalars: bool = False
+    max_bytes: int | None = None
+
+    def run(self, module: Module) -> PassResult:
+        callers = Callers(module)
+        remarks: list[Remark] = []
+        pending, visited = [module.entry], set[Computation]()
+        while pending:
+            computation = pending.pop()
+            if computation in visited:
+                continue
+            visited.add(computation)
+            for instruction in computation.instructions:
+                if instruction.opcode is Opcode.WHILE:
+                    remarks += self._sink(callers, instruction)
+                pending += instruction.called_computations
+        return PassResult(bool(remarks), tuple(remarks))
+
+    def _sink(self, callers: Callers, loop: Instruction) -> list[Remark]:
+        first = loop.operand(0)
+        if first.opcode is not Opcode.TUPLE:
+            return []
+        remarks: list[Remark] = []
+        for number in invariant_elements(loop):
+            value = first.operand(number)
+            if self._may_sink(value) and _uses(loop, number):
+                callers.make_own(loop)
+                for computation, replaced, spared in _uses(loop, number):
+                    _replace(replaced, _made_in(computation, value), spared, number)
+                remarks.append(Remark(value.name, f"made inside {loop.name}"))
+        return remarks
+
+    def _may_sink(self, value: Instruction) -> bool:  # (1), (3)
+        source = value.operand(0) if value.opcode is Opcode.BROADCAST and self.broadcasts else value
+        if source.opcode is not Opcode.CONSTANT or not isinstance(value.shape, ArrayShape):
+            return False
+        if self.only_scalars and value.shape.rank:
+            return False
+        return self.max_bytes is None or byte_size(value.shape) <= self.max_bytes
+
+
+def _uses(loop: Instruction, number: int) -> list[tuple[Computation, Instruction, Instruction | None]]:
+    """What the constant stands for: computation, element, and the user that goes on taking the element."""
+    root = loop.body.root
+    element = invariant_elements(loop)[number]
+    found: list[tuple[Computation, Instruction, Instruction | None]] = []
+    if element.user_count > 1:
+        found.append((loop.body, element, root))
+    condition = loop.condition
+    inside = [e for e in elements_of(condition.parameters[0]) if e.tuple_index == number and e.user_count]
+    return found + [(condition, e, None) for e in inside]
+
+
+def _made_in(computation: Computation, value: Instruction) -> Instruction:
+    operands = [_made_in(computation, operand) for operand in value.operands]
+    return computation.add(
+        value.opcode, value.shape, operands, payload=value.payload, name=value.name, attributes=value.attributes
+    )
+
+
+def _replace(element: Instruction, constant: Instruction, root: Instruction | None, number: int) -> None:
+    """Let every use but that in slot ``number`` of ``root`` read the constant."""
+    for user, slot in list(element.uses):
+        if (user, slot) != (root, number):
+            user.replace_operand(slot, constant)
+    remove_if_unused(element)
