@@ -123,11 +123,16 @@ def order_of(module: Module) -> ComputationOrder:
 
 
 class Ordering:
-    """Order of the instructions of a whole module; rules (1) to (3)."""
+    """Order of the instructions of a whole module; rules (1) to (3).
 
-    def __init__(self, graph: CallGraph, order: ComputationOrder) -> None:
+    Args:
+        last_first: conditionals of which, in a variant, the higher branch counts as the one before in rule (2).
+    """
+
+    def __init__(self, graph: CallGraph, order: ComputationOrder, last_first: frozenset[Instruction] = frozenset()) -> None:
         self.graph = graph
         self.order = order
+        self._last_first = last_first
 
     def runs_before(self, a: Instruction, b: Instruction) -> bool:
         return self.constraint(a, b).is_before
@@ -164,7 +169,8 @@ class Ordering:
             return Constraint.AFTER
         if branch_a == branch_b:
             return None
-        return Constraint.EXCLUSIVE_BEFORE if branch_a < branch_b else Constraint.EXCLUSIVE_AFTER
+        is_before = branch_a > branch_b if conditional in self._last_first else branch_a < branch_b
+        return Constraint.EXCLUSIVE_BEFORE if is_before else Constraint.EXCLUSIVE_AFTER
 
     def _branch(self, conditional: Instruction, instruction: Instruction) -> int | None:
         nested = [n for n, b in enumerate(conditional.called_computations) if self.graph.is_nested_in(instruction, b)]
@@ -174,9 +180,15 @@ class Ordering:
 class ValueOrdering:
     """Order of values; rules (4) and (5)."""
 
-    def __init__(self, dataflow: Dataflow, sharing: Sharing, order: ComputationOrder) -> None:
+    def __init__(
+        self,
+        dataflow: Dataflow,
+        sharing: Sharing,
+        order: ComputationOrder,
+        last_first: frozenset[Instruction] = frozenset(),
+    ) -> None:
         self.dataflow = dataflow
-        self.instructions = Ordering(dataflow.call_graph, order)
+        self.instructions = Ordering(dataflow.call_graph, order, last_first)
         self._sharing = sharing
         self._graph = dataflow.call_graph
 

@@ -1,21 +1,24 @@
 """A variant of copy elision: the branches of a conditional are equal.
 
-XLA tries to elide copies in the order in which computations stand in the module, so the first branch goes first, and what it
-gets can keep all others from theirs. Here the first branch hands ``x`` on and the others compute from it: once the result lives
-in ``x``'s memory, no other branch may write its result there while it still reads ``x``::
+XLA takes the branches in the order in which they stand: copies of the first are tried first, and its values come first where
+values share memory. So what a branch must copy depends on which stands first. Jaxlib 0.10.2 leaves a copy here, and none if the
+branches change places; ``copy-insertion{conditional=symmetric}`` leaves none either way::
 
-    branch 0: p = f32[64,64] parameter(0)            XLA: branch 0 returns p;    branch 1: ROOT copy(d)
-              ROOT copy = f32[64,64] copy(p)              two copies remain      branch 2: ROOT copy(e)
-    branch 1: ... ROOT copy = f32[64,64] copy(d)
-    branch 2: ... ROOT copy = f32[64,64] copy(e)     symmetric: 1 and 2 return d and e;    branch 0: ROOT copy(p)
+    branch 0: p = f32[64,64] parameter(0)                      branch 0: p = f32[64,64] parameter(0)
+              ROOT s = f32[64,64] sine(p)                                ROOT s = f32[64,64] sine(p)
+    branch 1: p = f32[64,64] parameter(0)                =>    branch 1: ROOT p = f32[64,64] parameter(0)
+              ROOT copy = f32[64,64] copy(p)
+
+And with ``p`` handed on by branch 0, and two branches that return a product of it, XLA leaves two copies, one in each of them,
+where one in branch 0 would do.
 
 1. Copies are inserted as XLA does, on a copy of the module, and their bytes counted, each copy once.
-2. Conditional by conditional, the same is done with the branches of this one tried from the last to the first. If that leaves
-   fewer bytes, it stays so.
+2. Conditional by conditional, the same is done with the branches of this one from the last to the first. If that leaves fewer
+   bytes, it stays so.
 3. The module is then done in the order that was found.
 
 So it never leaves more bytes of copies than XLA's order, and of a module with one conditional of two branches the bytes do not
-depend on which is first. Each conditional costs one more run of the pass.
+depend on which stands first. Each conditional costs one more run of the pass.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from layoutsim.passes.copy_chains import copies_of
 
 
 class Conditionals(StrEnum):
-    """In which order the branches of conditionals are tried: as they stand, or as leaves fewer bytes of copies."""
+    """In which order the branches of conditionals count: as they stand, or as leaves fewer bytes of copies."""
 
     XLA = "xla"
     SYMMETRIC = "symmetric"
@@ -39,7 +42,7 @@ Place = tuple[str, str]
 """Computation and name of a conditional, the same in a module and its copies."""
 
 LastFirst = frozenset[Place]
-"""The conditionals whose branches are tried from the last to the first."""
+"""The conditionals whose branches count from the last to the first."""
 
 AS_THEY_STAND: LastFirst = frozenset()
 
@@ -68,17 +71,30 @@ def cheapest_order(module: Module, insert: Callable[[Module, LastFirst], object]
     return chosen
 
 
-def in_order(module: Module, copies: list[Instruction], last_first: LastFirst) -> list[Instruction]:
-    """``copies`` with those that stand in the branches of the ``last_first`` conditionals in reverse order of branches."""
-    ordered = list(copies)
-    for conditional in _conditionals(module):
-        if _place(conditional) in last_first:
-            number = {branch: i for i, branch in enumerate(conditional.called_computations)}
-            slots = [i for i, copy in enumerate(ordered) if copy.parent in number]
-            members = sorted((ordered[i] for i in slots), key=lambda copy: -number[copy.parent])  # pyright: ignore[reportArgumentType]
-            for slot, copy in zip(slots, members, strict=True):
-                ordered[slot] = copy
-    return ordered
+def conditionals_at(module: Module, places: LastFirst) -> frozenset[Instruction]:
+    """The conditionals at ``places`` in this module."""
+    return frozenset(conditional for conditional in _conditionals(module) if _place(conditional) in places)
+
+
+def in_order(copies: list[Instruction], last_first: frozenset[Instruction]) -> list[Instruction]:
+    """``copies`` with those in the branches of the ``last_first`` conditionals in reverse order of branches."""
+    branch_of = {
+        branch: (conditional, number)
+        for conditional in last_first
+        for number, branch in enumerate(conditional.called_computations)
+    }
+    members: dict[Instruction, list[Instruction]] = {}
+    for copy in copies:
+        if copy.parent in branch_of:
+            members.setdefault(branch_of[copy.parent][0], []).append(copy)
+    waiting = {c: iter(sorted(found, key=lambda copy: -_number(copy, c))) for c, found in members.items()}
+    return [next(waiting[branch_of[copy.parent][0]]) if copy.parent in branch_of else copy for copy in copies]
+
+
+def _number(copy: Instruction, conditional: Instruction) -> int:
+    """Which branch of ``conditional`` the copy is in."""
+    assert copy.parent is not None, copy
+    return conditional.called_computations.index(copy.parent)
 
 
 def _conditionals(module: Module) -> list[Instruction]:

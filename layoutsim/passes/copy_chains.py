@@ -107,17 +107,27 @@ def splice_behind(node: ChainNode, first: ChainNode, last: ChainNode) -> None:
     node.next, first.previous = first, node
 
 
-def global_numbers(module: Module) -> dict[Instruction, int]:
-    """The numbering of rule (2)."""
+def global_numbers(module: Module, last_first: frozenset[Instruction] = frozenset()) -> dict[Instruction, int]:
+    """The numbering of rule (2).
+
+    Args:
+        last_first: conditionals of which the last branch comes first.
+    """
     numbers: dict[Instruction, int] = {}
     seen: set[Computation] = set()
     for root in (module.entry, *module.computations):
         if root not in seen:
-            _number(root, module, seen, numbers)
+            _number(root, module, last_first, seen, numbers)
     return numbers
 
 
-def _number(computation: Computation, module: Module, seen: set[Computation], numbers: dict[Instruction, int]) -> None:
+def _number(
+    computation: Computation,
+    module: Module,
+    last_first: frozenset[Instruction],
+    seen: set[Computation],
+    numbers: dict[Instruction, int],
+) -> None:
     seen.add(computation)
     for parameter in computation.parameters:
         numbers[parameter] = len(numbers)
@@ -128,7 +138,7 @@ def _number(computation: Computation, module: Module, seen: set[Computation], nu
         if instruction.opcode is Opcode.PARAMETER:
             continue
         called = instruction.called_computations
-        for callee in reversed(called) if instruction.opcode is Opcode.WHILE else called:
+        for callee in reversed(called) if instruction.opcode is Opcode.WHILE or instruction in last_first else called:
             if callee not in seen:
-                _number(callee, module, seen, numbers)
+                _number(callee, module, last_first, seen, numbers)
         numbers[instruction] = len(numbers)

@@ -68,12 +68,20 @@ _SCATTER = Verdict(False, "a variadic scatter reads its source already")
 class CopyRemover:
     """The chains of a module and the copies between them."""
 
-    def __init__(self, module: Module, aliases: Aliases, *, region_analysis: bool = False) -> None:
+    def __init__(
+        self,
+        module: Module,
+        aliases: Aliases,
+        *,
+        region_analysis: bool = False,
+        last_first: frozenset[Instruction] = frozenset(),
+    ) -> None:
         """Make the chains of every buffer that a copy reads or defines.
 
         Args:
             aliases: of the module as it stands.
             region_analysis: let live ranges be interleaved where that is safe.
+            last_first: conditionals whose branches are in order from the last to the first.
         """
         self._dataflow = dataflow = aliases.dataflow
         ends = self._ends(module)
@@ -81,10 +89,10 @@ class CopyRemover:
         chained = [value for buffer in buffers for value in buffer.values]
         schedule = module.schedule
         order = ChosenDependencyOrder(_asked_about(module, chained)) if schedule is None else SequentialOrder(schedule)
-        self._ordering = ValueOrdering(dataflow, aliases.sharing, order)
+        self._ordering = ValueOrdering(dataflow, aliases.sharing, order, last_first)
         instructions = self._ordering.instructions
         self._regions = RegionAnalysis(dataflow.call_graph, aliases.sharing, instructions) if region_analysis else None
-        numbers = global_numbers(module) if len(chained) > len(buffers) else {}
+        numbers = global_numbers(module, last_first) if len(chained) > len(buffers) else {}
         chains = (link_chain(buffer.values, self._ordering, numbers) for buffer in buffers)
         nodes = {node.value: node for chain in chains for node in chain}
         self._copies = {copy: CopyEnds(nodes[source], nodes[made]) for copy, (source, made) in ends.items()}

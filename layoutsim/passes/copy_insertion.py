@@ -33,7 +33,7 @@ from layoutsim.errors import PassError
 from layoutsim.ir import Instruction, Module
 from layoutsim.passes.base import Pass, PassResult, Remark
 from layoutsim.passes.copy_bitcasts import InPlace, reshapes_to_bitcasts
-from layoutsim.passes.copy_branches import AS_THEY_STAND, Conditionals, LastFirst, cheapest_order, in_order
+from layoutsim.passes.copy_branches import AS_THEY_STAND, Conditionals, LastFirst, cheapest_order, conditionals_at, in_order
 from layoutsim.passes.copy_chains import copies_of
 from layoutsim.passes.copy_elision import CopyRemover, Verdict
 from layoutsim.passes.copy_insertion_add import InterferenceCopies
@@ -97,9 +97,10 @@ def remove_unnecessary_copies(
         The last verdict on every copy.
     """
     aliases = Aliases.run(module, rules)
-    remover = CopyRemover(module, aliases, region_analysis=region_analysis)
+    reversed_ones = conditionals_at(module, last_first)
+    remover = CopyRemover(module, aliases, region_analysis=region_analysis, last_first=reversed_ones)
     verdicts: dict[Instruction, Verdict] = {}
-    left = in_order(module, copies_of(module), last_first)
+    left = in_order(copies_of(module), reversed_ones)
     changed = True
     while changed:
         changed = False

@@ -10,11 +10,11 @@ where stated, as it went in:
 4. Loops, calls and branches: operand, parameter, root and result of what passes through have one order.
 5. Infeeds, outfeeds, layout-constrained collectives and custom calls have the layouts they came with.
 6. What the backend's kernels need (layout spec, section 6), apart from dimensions of size 1, whose place means nothing:
-   the dimension of an all-gather, reduce-scatter or all-to-all of one array is most major (of several arrays XLA asks the
-   same, but loses it where an operand is constrained too: the real compiler was seen to do so); operands and result of fft and
-   ragged-dot, the results of top-k, transfers to and from the host are row-major; a triangular-solve's matrices are
-   column-major; the operands of a sort agree; a dot's operands and result are batches of matrices; what both narrow sides of
-   a dot contract is most minor; convolution calls are all NCHW or all NHWC.
+   the dimension of an all-gather, reduce-scatter, all-to-all or ragged-all-to-all of one array is most major (of several
+   arrays XLA asks the same, but loses it where an operand is constrained too: the real compiler was seen to do so); operands
+   and result of fft and ragged-dot, the results of top-k, transfers to and from the host are row-major; a triangular-solve's
+   matrices are column-major; the operands of a sort agree; a dot's operands and result are batches of matrices; what both
+   narrow sides of a dot contract is most minor; convolution calls are all NCHW or all NHWC.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _given(instruction: Instruction, old: Instruction | None) -> Iterator[str]:
 # -- (6) -----------------------------------------------------------------------------------------------------------------
 
 _MAJOR = {
-    "gpu": (Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL),
+    "gpu": (Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL, Opcode.RAGGED_ALL_TO_ALL),
     "cpu": (Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER),
 }
 _PACKED_ROWS = (ElementType.F8E4M3FN, ElementType.F8E5M2FNUZ)
@@ -245,16 +245,19 @@ def _essential(shape: ArrayShape) -> Order:
 
 def _gathered_is_major(collective: Instruction) -> Iterator[str]:
     payload = collective.payload
-    if not isinstance(payload, CollectivePayload) or payload.dimension is None or payload.constrain_layout:
+    if not isinstance(payload, CollectivePayload) or payload.constrain_layout or isinstance(collective.shape, TupleShape):
         return
-    if isinstance(collective.shape, TupleShape):
+    is_ragged = collective.opcode is Opcode.RAGGED_ALL_TO_ALL
+    dimension = 0 if is_ragged else payload.dimension
+    if dimension is None:
         return
-    for shape in [collective.shape, *(operand.shape for operand in collective.operands)]:
+    operands = collective.operands[:2] if is_ragged else collective.operands  # the others say which rows go where
+    for shape in [collective.shape, *(operand.shape for operand in operands)]:
         for _, leaf in array_leaves(shape):
             order = leaf.minor_to_major
-            above = [d for d in order[order.index(payload.dimension) + 1 :] if leaf.dimensions[d] != 1]
+            above = [d for d in order[order.index(dimension) + 1 :] if leaf.dimensions[d] != 1]
             if above and leaf.element_count:
-                message = f"dimension {payload.dimension} of {leaf} must be most major, but {above} are more major"
+                message = f"dimension {dimension} of {leaf} must be most major, but {above} are more major"
                 yield f"{_name(collective)}: {message}"
 
 
