@@ -8,7 +8,8 @@ where stated, as it went in:
    (computations that are new are clones).
 3. A layout that the entry was given is the one it has: parameters leaf by leaf, the result if it was given whole.
 4. Loops, calls and branches: operand, parameter, root and result of what passes through have one order.
-5. Infeeds, outfeeds, layout-constrained collectives and custom calls have the layouts they came with.
+5. Infeeds, outfeeds, layout-constrained collectives and custom calls have the layouts they came with; but where a kernel
+   demands another layout of the collective (6), XLA meets that.
 6. What the backend's kernels need (layout spec, section 6), apart from dimensions of size 1, whose place means nothing:
    the dimension of an all-gather, reduce-scatter, all-to-all or ragged-all-to-all of one array is most major (of several
    arrays XLA asks the same, but loses it where an operand is constrained too: the real compiler was seen to do so); operands
@@ -71,7 +72,7 @@ def layout_faults(
         *(fault for c in computations for i in c.instructions if i.opcode is Opcode.BITCAST for fault in _moves(i)),
         *_entry(before, after),
         *(fault for c in computations for i in c.instructions for fault in _passing(i)),
-        *(fault for c in computations for i in c.instructions for fault in _given(i, old.get((c.name, i.name)))),
+        *(fault for c in computations for i in c.instructions for fault in _given(i, old.get((c.name, i.name)), backend)),
         *(fault for c in computations for i in c.instructions if i.opcode not in exempt for fault in _demanded(i, backend)),
     ]
 
@@ -189,7 +190,7 @@ def _passing(instruction: Instruction) -> Iterator[str]:
 # -- (5) -----------------------------------------------------------------------------------------------------------------
 
 
-def _given(instruction: Instruction, old: Instruction | None) -> Iterator[str]:
+def _given(instruction: Instruction, old: Instruction | None, backend: str) -> Iterator[str]:
     me = _name(instruction)
     payload = instruction.payload
     came_as = old.shape if old is not None else instruction.shape
@@ -197,7 +198,11 @@ def _given(instruction: Instruction, old: Instruction | None) -> Iterator[str]:
         yield from _differences(instruction.shape, came_as, me, "what is fed in")
     elif isinstance(payload, OutfeedPayload):
         yield from _differences(instruction.operand(0).shape, payload.outfeed_shape, f"{me}: operand 0", "what is fed out")
-    elif isinstance(payload, CollectivePayload) and payload.constrain_layout:
+    elif (
+        isinstance(payload, CollectivePayload)
+        and payload.constrain_layout
+        and instruction.opcode not in _MAJOR.get(backend, ())
+    ):
         yield from _differences(instruction.shape, came_as, me, "constrain_layout")
     elif isinstance(payload, CustomCallPayload) and payload.operand_layout_constraints is not None:
         yield from _differences(instruction.shape, came_as, me, "the custom call's own layout")
@@ -245,7 +250,7 @@ def _essential(shape: ArrayShape) -> Order:
 
 def _gathered_is_major(collective: Instruction) -> Iterator[str]:
     payload = collective.payload
-    if not isinstance(payload, CollectivePayload) or payload.constrain_layout or isinstance(collective.shape, TupleShape):
+    if not isinstance(payload, CollectivePayload) or isinstance(collective.shape, TupleShape):
         return
     is_ragged = collective.opcode is Opcode.RAGGED_ALL_TO_ALL
     dimension = 0 if is_ragged else payload.dimension
