@@ -10,7 +10,8 @@ alone do not. Before and after ``copy-insertion{in-place=through-bitcasts}``, ``
     u = f32[32]{0} dynamic-update-slice(r, v, i)      =>     u = f32[32]{0} dynamic-update-slice(r, v, i)
     ROOT s = f32[8,4]{1,0} reshape(u)                        ROOT s = f32[8,4]{1,0} bitcast(u)
 
-Two arrays of 128 bytes fewer are alive. Reshapes and transposes inside fusions stay, and so do those of dynamic shapes.
+The temporary of 128 bytes that ``r`` was is gone. Memory does not always fall: what the reshape copied from now lives as long
+as the bitcast is read. Reshapes and transposes inside fusions stay, and so do those of dynamic shapes.
 """
 
 from __future__ import annotations

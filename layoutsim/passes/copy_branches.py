@@ -17,8 +17,8 @@ where one in branch 0 would do.
    bytes, it stays so.
 3. The module is then done in the order that was found.
 
-So it never leaves more bytes of copies than XLA's order, and of a module with one conditional of two branches the bytes do not
-depend on which stands first. Each conditional costs one more run of the pass.
+So it never leaves more bytes of copies than XLA's order, and with one conditional of two branches the bytes do not depend on
+which stands first, since the other order is tried as well. Each conditional costs one more run of the pass.
 """
 
 from __future__ import annotations
