@@ -20,7 +20,7 @@ from layoutsim.experiments.what_if import parse_setting, what_if
 from layoutsim.ir.layout import layout
 from layoutsim.passes.copy_insertion import CopyInsertion
 from layoutsim.passes.layout_assignment import LayoutAssignment
-from layoutsim.passes.presets import resolve_preset
+from layoutsim.passes.presets import SWITCHES, resolve_preset
 from layoutsim.passes.registry import pass_names
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
@@ -138,9 +138,30 @@ ENTRY main {
 def test_a_donated_argument_is_laid_out_together_with_its_result() -> None:
     (best,) = [a for a in advise(layoutsim.parse(DONATED)).advice if a.title.startswith("pass ")]
 
+    assert best.title == "pass w as {0,1}; return result as {0,1}"
     assert best.settings == ("entry-layout:0={0,1}", "result-layout:all={0,1}")
     assert best.remaining_copy_bytes == 0
     assert "results[0] = Format(Layout(major_to_minor=(1, 0)), results[0])  # f32[64,32]" in best.code
+
+
+RETURNED = """
+HloModule jit_step, entry_computation_layout={(f32[64,32]{1,0})->(f32[64,32]{1,0}, f32[32,64]{1,0})}
+
+ENTRY main {
+  x = f32[64,32] parameter(0), metadata={op_name="x"}
+  y = f32[64,32] negate(x)
+  t = f32[32,64] transpose(y), dimensions={1,0}
+  ROOT r = (f32[64,32], f32[32,64]) tuple(y, t)
+}
+"""
+
+
+def test_a_result_is_taken_in_the_layout_that_it_is_computed_in() -> None:
+    (best,) = [a for a in advise(layoutsim.parse(RETURNED)).advice if a.title.startswith("return ")]
+
+    assert (best.title, best.settings) == ("return result {1} as {0,1}", ("result-layout:1={0,1}",))
+    assert best.remaining_copy_bytes == 0
+    assert best.code.splitlines()[-2] == "results[1] = Format(Layout(major_to_minor=(1, 0)), results[1])  # f32[32,64]"
 
 
 def test_arguments_whose_names_are_no_paths_are_given_flat() -> None:
@@ -178,6 +199,20 @@ def test_the_text_of_a_rule_set_is_the_rule_set(preset: str) -> None:
 
     assert all(resolve_preset(r.text).passes == r.pipeline.passes for r in sets)
     assert len({r.pipeline.passes for r in sets} | {resolve_preset(preset).passes}) == len(sets) + 1
+
+
+def test_passes_over_loops_are_tried_on_modules_with_loops() -> None:
+    with_loops, without = (rule_sets(m, "xla-gpu-0.10.2") for m in (_module("axis0"), layoutsim.parse(RETURNED)))
+
+    assert {r.decisive.name for r in with_loops if r.decisive is not None} == {s.pass_name for s in SWITCHES.values()}
+    assert all(r.decisive is None for r in without)
+
+
+def test_sinking_the_copies_of_the_stacks_into_the_loops_saves_them() -> None:
+    by_text = {a.code.partition("\n")[0]: a for a in _report("axis1flax", "0.10.2").advice}
+
+    # the three stacks
+    assert by_text["layoutsim run FILE --preset 'xla-gpu-0.10.2{copy-sinking=always}'"].saved_temp_bytes == 491_520
 
 
 def test_rule_sets_that_help_are_named_with_the_place_in_xla() -> None:

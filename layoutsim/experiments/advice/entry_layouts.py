@@ -1,12 +1,17 @@
-"""Layouts in which the caller passes arguments: the compiler's own choice for those that are copied, as code.
+"""Layouts in which the caller passes arguments and takes results: the compiler's own choice for what is copied, as code.
 
-An argument is tried if the layout that a transposing copy meets is the one the caller gave it. It is left to the compiler
-(automatic), together with the result that has its memory if it is donated; what comes out is the advice. Every advised layout
-is also tried under the other releases, since what is right for one can create the copy in another.
+1. An argument is tried if the layout that a transposing copy meets is the one the caller gave it; together with the result that
+   has its memory if it is donated.
+2. A result is tried if the layout that a transposing copy makes is the one the caller wants, unless it has the memory of an
+   argument.
+
+What is tried is left to the compiler (automatic), and what the compiler makes of it is simulated again, as given, and advised.
+Every advised layout is also tried under the other releases, since what is right for one can create the copy in another.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -17,18 +22,26 @@ from layoutsim.experiments.simulate import Simulation, simulate, variants_of
 from layoutsim.experiments.what_if import EntryLayoutSetting, ResultLayoutSetting, Setting, apply_settings
 from layoutsim.ir.layout import Layout
 from layoutsim.ir.module import Module
-from layoutsim.ir.shape import ArrayShape, Shape, ShapeIndex, subshape
+from layoutsim.ir.shape import ArrayShape, Shape, ShapeIndex, index_text, subshape
 from layoutsim.passes.presets import preset_names, resolve_preset
 from layoutsim.report.units import exact_bytes
 
 K = TypeVar("K")
 
+_INDEX = re.compile(r"\{([\d,]+)\}$")
+
 
 def advise_entry_layouts(module: Module, now: Simulation) -> list[Advice]:
-    """Advice for all parameters that are copied together, and for each alone."""
-    blamed = _blamed_parameters(module, now)
-    groups = [blamed, *([number] for number in blamed)] if len(blamed) > 1 else [blamed] if blamed else []
-    return [advice for group in groups if (advice := _automatic(module, now, group)) is not None]
+    """Advice for all parameters that are copied together and for each alone; the same for results."""
+    parameters, results = _blamed_parameters(module, now), _blamed_results(module, now)
+    shared = {a.parameter_number: a.output_index for a in module.input_output_aliases}
+    tried = [(group, [shared[n] for n in group if n in shared]) for group in _together_and_alone(parameters)]
+    tried += [(list[int](), group) for group in _together_and_alone(results)]
+    return [advice for numbers, indices in tried if (advice := _automatic(module, now, numbers, indices)) is not None]
+
+
+def _together_and_alone(items: list[K]) -> list[list[K]]:
+    return [items, *([item] for item in items)] if len(items) > 1 else [items] if items else []
 
 
 def _blamed_parameters(module: Module, now: Simulation) -> list[int]:
@@ -42,9 +55,22 @@ def _blamed_parameters(module: Module, now: Simulation) -> list[int]:
     return list(blamed)
 
 
-def _automatic(module: Module, now: Simulation, group: Sequence[int]) -> Advice | None:
-    """Advice to pass ``group`` in the layouts that the compiler would choose; ``None`` if that removes no copy."""
-    results = [alias.output_index for alias in module.input_output_aliases if alias.parameter_number in group]
+def _blamed_results(module: Module, now: Simulation) -> list[ShapeIndex]:
+    """Results whose wanted layout is why copies are made; rule (2)."""
+    shared = {alias.output_index for alias in module.input_output_aliases}
+    blamed: dict[ShapeIndex, None] = {}
+    for copy in now.transposing_copies:
+        steps = now.explain(copy, remedies=False).wanted
+        if steps and steps[0].rule == "entry-result":
+            found = _INDEX.search(steps[0].place)
+            index = tuple(int(part) for part in found[1].split(",")) if found else ()
+            if index not in shared:
+                blamed[index] = None
+    return list(blamed)
+
+
+def _automatic(module: Module, now: Simulation, group: Sequence[int], results: Sequence[ShapeIndex]) -> Advice | None:
+    """Advice to use the layouts that the compiler would choose for these; ``None`` if that removes no copy."""
     free: list[Setting] = [*(EntryLayoutSetting(str(n), None) for n in group), *(ResultLayoutSetting(i, None) for i in results)]
     changed, pipeline = apply_settings(module, free, resolve_preset(now.preset))
     given, chosen = module.entry_layout, simulate(changed, pipeline, measure_memory=False, in_place=True).module.entry_layout
@@ -57,11 +83,14 @@ def _automatic(module: Module, now: Simulation, group: Sequence[int]) -> Advice 
     if result.transposing_bytes >= now.transposing_bytes:
         return None
     names = {p.parameter_number: leaf_name(p) for p in module.entry.parameters}
+    passed = ", ".join(f"{names[n]} as {parameters[n]}" for n in sorted(parameters))
+    returned = ", ".join(f"{' '.join(filter(None, ['result', index_text(i) if i else '']))} as {outputs[i]}" for i in outputs)
+    title = "; ".join(f"{verb} {what}" for verb, what in (("pass", passed), ("return", returned)) if what)
     return measured(
         now,
         result,
         audience="jax",
-        title="pass " + ", ".join(f"{names[n]} as {parameters[n]}" for n in sorted(parameters)),
+        title=title,
         code=layout_code(module, parameters, outputs, now.preset),
         warnings=tuple(_worse_elsewhere(module, now.preset, settings)),
         settings=tuple(setting.to_text() for setting in settings),

@@ -53,8 +53,8 @@ def layout_code(module: Module, parameters: Mapping[int, Layout], results: Mappi
     imports = _IMPORTS["0.6" if preset.startswith("xla-gpu-0.6") else "new"]
     names = [leaf_name(leaf) for leaf, _ in chosen]
     has_paths = all(argument_name(leaf) for leaf, _ in chosen) and len(set(names)) == len(names)
-    code = _by_path(chosen) if has_paths else ["", *(_flat_line(*pair) for pair in chosen)]
-    return "\n".join([imports, *code, *_result_lines(module, results)])
+    flat = ["", *(_flat_line(*pair) for pair in chosen)] if chosen else []
+    return "\n".join([imports, *(_by_path(chosen) if chosen and has_paths else flat), *_result_lines(module, results)])
 
 
 def _by_path(chosen: Sequence[tuple[Instruction, Layout]]) -> list[str]:
@@ -85,7 +85,7 @@ def _result_lines(module: Module, results: Mapping[ShapeIndex, Layout]) -> list[
         formats.append(f"{result} = Format(Layout(major_to_minor={_order(layout)}), {result})  # {shape}")
     return [
         "",
-        "# the results that take over the memory of donated arguments",
+        "# results, counted as in the flat tree",
         "results, tree = jax.tree.flatten(out_shardings)",
         *formats,
         "out_shardings = jax.tree.unflatten(tree, results)",

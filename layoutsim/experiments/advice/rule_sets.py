@@ -5,8 +5,10 @@
    layout assignment and copy insertion that are not there are facts of a release or device and stand in :data:`NOT_TRIED`; a
    test holds that every option is in one of the two.
 3. :data:`PASSES`: each pass there is left out of the pipeline or, if it is not in it, put in.
+4. :data:`~layoutsim.passes.presets.SWITCHES`: each pass over loops, with each choice of its options, if the module has loops.
 
-Memory is measured only where layouts come out differently, or a pass after layout assignment is.
+Memory is measured only where layouts come out differently, a pass of (4) changes something, or the difference is behind layout
+assignment.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from attrs import frozen
 from layoutsim.experiments.advice.report import Advice, measured
 from layoutsim.experiments.simulate import Simulation, backend_of, simulate
 from layoutsim.experiments.what_if import with_pass
+from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.passes import Pass, Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
-from layoutsim.passes.presets import preset_names, resolve_preset, with_rules
+from layoutsim.passes.presets import SWITCHES, preset_names, resolve_preset, with_rules
 from layoutsim.passes.registry import parse_pass
 
 
@@ -97,12 +100,14 @@ class RuleSet:
         text: as ``--preset`` takes it.
         title: what it is, in a line.
         hint: where XLA decides that, or the flag.
+        decisive: the pass that must change something for a difference to be; ``None`` if layouts or options tell.
     """
 
     pipeline: Pipeline
     text: str
     title: str
     hint: str
+    decisive: Pass | None = None
 
 
 def rule_sets(module: Module, preset: str) -> list[RuleSet]:
@@ -111,6 +116,7 @@ def rule_sets(module: Module, preset: str) -> list[RuleSet]:
     opcodes = {i.opcode for computation in module.computations for i in computation.instructions}
     options = [name for name, option in OPTIONS.items() if not option.about or not opcodes.isdisjoint(option.about)]
     found = [*_releases(current), *_options(current, options), *_passes(current)]
+    found += _switches(current) if Opcode.WHILE in opcodes else []
     different = {r.pipeline.passes: r for r in reversed(found) if r.pipeline.passes != current.passes}
     return [r for r in found if different.get(r.pipeline.passes) is r]
 
@@ -132,14 +138,28 @@ def _options(current: Pipeline, options: Sequence[str]) -> Iterator[RuleSet]:
             for value in kind:
                 if value is not getattr(owner, field):
                     change = f"{name}={value.value}"
-                    changed = Pipeline(with_rules(current, change).passes, _with_option(current.name, change))
-                    yield RuleSet(changed, changed.name, f"{owner.name} with {change}", OPTIONS[name].hint)
+                    changed = with_rules(current, change)
+                    yield RuleSet(changed, _text(changed, change), f"{owner.name} with {change}", OPTIONS[name].hint)
 
 
-def _with_option(preset: str, change: str) -> str:
-    """The text of a preset with one option more; the last of two for the same option counts."""
-    name, brace, options = preset.partition("{")
+def _text(changed: Pipeline, change: str) -> str:
+    """How ``--preset`` takes a changed preset: by name if it has one; the last of two values for the same option counts."""
+    name, brace, options = changed.name.partition("{")
+    if name not in preset_names():
+        return changed.to_text()
     return f"{name}{{{options.removesuffix('}')} {change}}}" if brace else f"{name}{{{change}}}"
+
+
+def _switches(current: Pipeline) -> Iterator[RuleSet]:
+    for key, switch in SWITCHES.items():
+        chosen = {options: value for value, options in reversed(list(switch.values.items()))}
+        for value in chosen.values():
+            changed = with_rules(current, f"{key}={value}")
+            if changed.passes == current.passes:
+                continue
+            added = next(p for p in changed.passes if p.name == switch.pass_name and p not in current.passes)
+            place = "behind layout assignment" if switch.is_behind else "in front of layout assignment"
+            yield RuleSet(changed, _text(changed, f"{key}={value}"), f"{added} {place}", "", decisive=added)
 
 
 def _passes(current: Pipeline) -> Iterator[RuleSet]:
@@ -155,13 +175,22 @@ def advise_rule_sets(module: Module, now: Simulation) -> list[Advice]:
     """The effect of each rule set that makes a difference."""
     found: list[Advice] = []
     for rules in rule_sets(module, now.preset):
-        if _before_memory(rules.pipeline) != _before_memory(resolve_preset(now.preset)):
+        if rules.decisive is not None:
+            if not _does_something(module, rules.pipeline, rules.decisive):
+                continue
+        elif _before_memory(rules.pipeline) != _before_memory(resolve_preset(now.preset)):
             layouts = simulate(module, rules.pipeline, measure_memory=False)
             if _copies(layouts) == _copies(now):
                 continue
         then = simulate(module, rules.pipeline)
         found.append(measured(now, then, audience="xla", title=rules.title, code=_code(rules)))
     return found
+
+
+def _does_something(module: Module, pipeline: Pipeline, decisive: Pass) -> bool:
+    """Whether a pass changes the module as it finds it in the pipeline."""
+    end = pipeline.passes.index(decisive) + 1
+    return Pipeline(pipeline.passes[:end], pipeline.name).run(clone_module(module)).runs[-1].result.changed
 
 
 def _before_memory(pipeline: Pipeline) -> tuple[Pass, ...]:
