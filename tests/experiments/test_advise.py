@@ -13,7 +13,7 @@ import pytest
 
 import layoutsim
 from layoutsim.cli import main
-from layoutsim.experiments.advice import Advice, AdviceReport, advise
+from layoutsim.experiments.advice import Advice, AdviceReport, advise, change
 from layoutsim.experiments.advice.jax_arguments import layout_code
 from layoutsim.experiments.advice.rule_sets import NOT_TRIED, OPTIONS, PASSES, rule_sets
 from layoutsim.experiments.what_if import parse_setting, what_if
@@ -77,6 +77,13 @@ def test_each_argument_is_also_measured_alone() -> None:
 
     # attention 24*128*16*2, down and up 24*256*16*2
     assert sorted(a.saved_bytes for a in singles) == [98_304, 196_608, 196_608]
+
+
+def test_in_large_modules_arguments_are_measured_together_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change, "_LARGE_MODULE", 10)
+    layouts = [a for a in advise(_module("minor")).advice if a.title.startswith("pass ")]
+
+    assert [len(_orders(a.code)) for a in layouts] == [3]
 
 
 def test_advice_is_ranked_by_all_memory() -> None:

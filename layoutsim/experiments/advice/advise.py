@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from layoutsim.experiments.advice.change import ProgramChange, shown_once, together
+from layoutsim.experiments.advice.change import ProgramChange, most_alone, shown_once, together
 from layoutsim.experiments.advice.conditionals import find_conditionals
 from layoutsim.experiments.advice.donations import donate_all, find_donations
 from layoutsim.experiments.advice.entry_layouts import advise_entry_layouts
@@ -28,9 +28,6 @@ from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset
 
 _WORTHWHILE = 0.01
 """Savings below this part of the temporaries are gaps that fell differently, not advice."""
-
-_MOST_ALONE = 8
-"""Of one kind of change, so many are also measured alone, the largest first."""
 
 
 @frozen
@@ -71,10 +68,10 @@ def _advise_changes(module: Module, now: Simulation) -> list[Advice]:
     found: list[Advice] = []
     for kind in _KINDS:
         changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
-        alone = sorted(changes, key=lambda change: -change.size_bytes)[:_MOST_ALONE]
-        everything = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes))]
-        tried = [*everything, *alone] if len(changes) > 1 else alone
-        found += [_measure(module, now, change) for change in tried]
+        if len(changes) > 1:
+            alone = sorted(changes, key=lambda change: -change.size_bytes)[: most_alone(module)]
+            changes = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes)), *alone]
+        found += [_measure(module, now, change) for change in changes]
     return found
 
 

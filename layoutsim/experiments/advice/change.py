@@ -10,6 +10,14 @@ from layoutsim.analysis.source_lines import source_line
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 
+_MOST_ALONE = 8
+_LARGE_MODULE = 10_000
+
+
+def most_alone(module: Module) -> int:
+    """Of changes that are tried together, how many are also tried one by one: none in large modules, for time."""
+    return _MOST_ALONE if module.instruction_count <= _LARGE_MODULE else 0
+
 
 @frozen(eq=False)
 class ProgramChange:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from layoutsim.errors import LayoutsimError
+from layoutsim.experiments.advice.change import most_alone
 from layoutsim.experiments.advice.jax_arguments import layout_code, leaf_name
 from layoutsim.experiments.advice.report import Advice, measured
 from layoutsim.experiments.simulate import Simulation, simulate, variants_of
@@ -35,13 +36,15 @@ def advise_entry_layouts(module: Module, now: Simulation) -> list[Advice]:
     """Advice for all parameters that are copied together and for each alone; the same for results."""
     parameters, results = _blamed_parameters(module, now), _blamed_results(module, now)
     shared = {a.parameter_number: a.output_index for a in module.input_output_aliases}
-    tried = [(group, [shared[n] for n in group if n in shared]) for group in _together_and_alone(parameters)]
-    tried += [(list[int](), group) for group in _together_and_alone(results)]
+    tried = [(group, [shared[n] for n in group if n in shared]) for group in _together_and_alone(module, parameters)]
+    tried += [(list[int](), group) for group in _together_and_alone(module, results)]
     return [advice for numbers, indices in tried if (advice := _automatic(module, now, numbers, indices)) is not None]
 
 
-def _together_and_alone(items: list[K]) -> list[list[K]]:
-    return [items, *([item] for item in items)] if len(items) > 1 else [items] if items else []
+def _together_and_alone(module: Module, items: list[K]) -> list[list[K]]:
+    """All, and if they are several those that are copied first, which are the largest, one by one."""
+    alone = [[item] for item in items[: most_alone(module)]]
+    return [items, *alone] if len(items) > 1 else [items] if items else []
 
 
 def _blamed_parameters(module: Module, now: Simulation) -> list[int]:
