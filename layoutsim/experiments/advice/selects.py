@@ -7,7 +7,7 @@ instead, it can be written in place. Imitated as the changed program would be co
     s = f32[8,4] select(condition, new, old)                 =>    put = f32[1,4] select(condition', row, here)
                                                                    s = f32[8,4] dynamic-update-slice(old, put, i, 0)
 
-1. A ``dynamic-update-slice``; XLA since 0.6 makes this change itself before it assigns layouts.
+1. A ``dynamic-update-slice``. XLA 0.10.2 makes this change itself before it assigns layouts.
 2. A ``scatter`` that writes (its computation returns the update): ``here`` is the ``gather`` of the same places.
 
 ``condition'`` is a broadcast in the size of the part where the condition does not vary along the dimensions that are cut, else
