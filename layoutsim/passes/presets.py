@@ -78,8 +78,13 @@ SWITCHES: Mapping[str, Switch] = {
         {"on": "choose=peak", "always": "choose=always", "bytes": "choose=bytes", "peak": "choose=peak"},
         is_behind=True,
     ),
+    "all-gather-remove-degenerate-dims": Switch("all-gather-remove-degenerate-dims", {"on": ""}, is_behind=False),
+    "reduce-scatter-remove-degenerate-dims": Switch("reduce-scatter-remove-degenerate-dims", {"on": ""}, is_behind=False),
+    "all-to-all-remove-degenerate-dims": Switch("all-to-all-remove-degenerate-dims", {"on": ""}, is_behind=False),
+    "all-gather-major-dimension": Switch("all-gather-major-dimension", {"on": ""}, is_behind=True),
+    "reduce-scatter-major-dimension": Switch("reduce-scatter-major-dimension", {"on": ""}, is_behind=True),
 }
-"""Options that put passes over loops into a preset. Those in front of layout assignment are XLA's own; the presets leave them
+"""Options that put passes into a preset. Passes over loops in front of layout assignment are XLA's own; the presets leave them
 out because a dump from before layout assignment has been through them."""
 
 _CHANGED = re.compile(r"(?P<name>[\w.-]+)\{(?P<options>.*)\}", re.DOTALL)

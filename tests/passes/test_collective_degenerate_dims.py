@@ -5,6 +5,7 @@ import pytest
 from layoutsim.ir import Module, shape_text
 from layoutsim.passes import parse_pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignmentResult
+from layoutsim.passes.presets import resolve_preset
 from layoutsim.testing import check_pass
 from layoutsim.text import parse_module
 from layoutsim.verify import verify
@@ -117,3 +118,20 @@ def test_they_compute_the_same() -> None:
     pipeline = "reduce-scatter-remove-degenerate-dims,all-to-all-remove-degenerate-dims"
 
     assert check_pass(pipeline, modules=modules).failure is None
+
+
+def test_presets_switch_them_in_and_out() -> None:
+    def names(options: str) -> list[str]:
+        return [p.name for p in resolve_preset(f"xla-gpu-0.10.2{options}").passes]
+
+    usual = names("")
+
+    assert names("{reduce-scatter-remove-degenerate-dims=on all-to-all-remove-degenerate-dims=on}") == [
+        usual[0],
+        "reduce-scatter-remove-degenerate-dims",
+        "all-to-all-remove-degenerate-dims",
+        *usual[1:],
+    ]
+    assert names("{all-gather-remove-degenerate-dims=off}") == usual[1:]
+    assert names("{all-gather-remove-degenerate-dims=on}") == usual
+    assert names("{reduce-scatter-major-dimension=on}") == [*usual[:3], "reduce-scatter-major-dimension", *usual[3:]]
