@@ -29,6 +29,9 @@ from layoutsim.report.units import exact_bytes
 
 K = TypeVar("K")
 
+_MOST_NAMED = 5
+"""Arguments or results in a title."""
+
 _INDEX = re.compile(r"\{([\d,]+)\}$")
 
 
@@ -86,8 +89,8 @@ def _automatic(module: Module, now: Simulation, group: Sequence[int], results: S
     if result.transposing_bytes >= now.transposing_bytes:
         return None
     names = {p.parameter_number: leaf_name(p) for p in module.entry.parameters}
-    passed = ", ".join(f"{names[n]} as {parameters[n]}" for n in sorted(parameters))
-    returned = ", ".join(f"{' '.join(filter(None, ['result', index_text(i) if i else '']))} as {outputs[i]}" for i in outputs)
+    passed = _listed([f"{names[n]} as {parameters[n]}" for n in sorted(parameters)])
+    returned = _listed([f"result {index_text(i)} as {outputs[i]}" if i else f"result as {outputs[i]}" for i in outputs])
     title = "; ".join(f"{verb} {what}" for verb, what in (("pass", passed), ("return", returned)) if what)
     return measured(
         now,
@@ -98,6 +101,11 @@ def _automatic(module: Module, now: Simulation, group: Sequence[int], results: S
         warnings=tuple(_worse_elsewhere(module, now.preset, settings)),
         settings=tuple(setting.to_text() for setting in settings),
     )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - _MOST_NAMED
+    return ", ".join(texts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _changed(layouts: Mapping[K, tuple[Shape, Shape]]) -> dict[K, Layout]:
