@@ -169,10 +169,13 @@ class DeviceMemory:
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def read_arrays(self, reader: Instruction, source: Instruction, cell: Cell) -> None:
-        """Look up every part of ``source`` that is no tuple."""
-        for index, shape in subshapes(source.shape):
-            if not isinstance(shape, TupleShape):
-                self.read(reader, source, index, cell)
+        """Look up every part of ``source`` that is no tuple; of a started operation, operands written over by results are not."""
+        parts = [index for index, shape in subshapes(source.shape) if not isinstance(shape, TupleShape)]
+        if reader.opcode is Opcode.ASYNC_DONE:
+            results = {self._finder.find(source, index) for index in parts if index[:1] == (1,)}
+            parts = [index for index in parts if index[:1] != (0,) or self._finder.find(source, index) not in results]
+        for index in parts:
+            self.read(reader, source, index, cell)
 
     def read(self, reader: Instruction, source: Instruction, index: ShapeIndex, cell: Cell) -> None:
         """Look up one part where readers of ``source`` look for it."""

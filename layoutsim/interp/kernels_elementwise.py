@@ -159,6 +159,8 @@ def _bitcast_convert(call: Call) -> Value:
     """Same bits; where widths differ, the last dimension takes the parts, least significant first."""
     source, target = call.operand_shape(0).element_type, call.element_type
     codes = np.ascontiguousarray(to_codes(call.array(0), source)).reshape(call.array(0).shape)  # numpy makes scalars 1-D
+    if min(source.bits, target.bits) < 8:
+        return from_codes(_recut(codes, source.bits, target.bits), target)
     width, wanted = source.storage_bytes, target.storage_bytes
     if width > wanted:
         codes = codes.reshape(*codes.shape, 1)
@@ -166,6 +168,16 @@ def _bitcast_convert(call: Call) -> Value:
     if wanted > width:
         cast = cast.reshape(codes.shape[:-1])
     return from_codes(cast, target)
+
+
+def _recut(codes: Array, width: int, wanted: int) -> Array:
+    """Codes of ``width`` bits as codes of ``wanted`` bits, where one of them is smaller than a byte."""
+    bits = (codes[..., None].astype(np.int64) >> np.arange(width)) & 1
+    if wanted > width:
+        bits = bits.reshape(*codes.shape[:-1], wanted)
+    elif wanted < width:
+        bits = bits.reshape(*codes.shape, width // wanted, wanted)
+    return (bits << np.arange(wanted)).sum(-1).astype(f"u{max(wanted, 8) // 8}")
 
 
 def _code_type(size: int) -> str:

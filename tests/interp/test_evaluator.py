@@ -204,3 +204,17 @@ def test_strict_sequential_reductions_round_every_step() -> None:
     strict = evaluate(entry(body, more), ones, options=Options(strict_sequential=True))
 
     assert (float(np.asarray(wide)), float(np.asarray(strict))) == (512, 256)  # 256 + 1 is 256 in bf16
+
+
+def test_packed_types_are_reinterpreted_from_the_low_bits_up() -> None:
+    """As jax 0.10.2 does on CPU."""
+    module = parse_module(
+        "HloModule m\nENTRY e {\n x = u4[2,2] constant({{1,2},{3,15}})\n y = s4[1,4] constant({{1,2,3,-4}})\n"
+        " a = u8[2] bitcast-convert(x)\n b = s16[1] bitcast-convert(y)\n c = s4[1,4] bitcast-convert(b)\n"
+        " ROOT t = (u8[2], s16[1], s4[1,4]) tuple(a, b, c)\n}"
+    )
+
+    a, b, c = evaluate(module)
+
+    assert (a.tolist(), b.tolist()) == ([0x21, 0xF3], [0xC321 - 0x10000])
+    assert c.tolist() == [[1, 2, 3, -4]]

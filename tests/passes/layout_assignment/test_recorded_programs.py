@@ -13,6 +13,8 @@ XLA = Path(__file__).parents[3] / "fixtures" / "xla"
 FOLDERS = sorted(XLA.glob("*/*"))
 STORED_ORDER_MATTERS: dict[str, int] = {}
 """CPU modules in which some instructions were not stored where the text has them, and how many."""
+ORDER_OF_USERS_MATTERS = {"eigenvectors": ("main.36/transpose.0",)}
+"""Modules in which some instructions became users of their operands later than the text has it."""
 
 
 def _stage(folder: Path, name: str) -> Path:
@@ -30,4 +32,4 @@ def test_recorded_layouts(folder: Path) -> None:
     assert [str(mismatch) for mismatch in found.mismatches] == []
     assert found.copies_ours == found.copies_theirs
     assert len(found.stored_last) == STORED_ORDER_MATTERS.get(folder.parent.name, 0)
-    assert found.registered_last == ()
+    assert found.registered_last == ORDER_OF_USERS_MATTERS.get(folder.parent.name, ())
