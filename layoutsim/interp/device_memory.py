@@ -169,7 +169,7 @@ class DeviceMemory:
     # -- reading -----------------------------------------------------------------------------------------------------------
 
     def read_arrays(self, reader: Instruction, source: Instruction, cell: Cell) -> None:
-        """Look up every part of ``source`` that is no tuple; of a started operation, operands written over by results are not."""
+        """Look up every part of ``source`` that is no tuple, but for operands of a start that its results are written over."""
         parts = [index for index, shape in subshapes(source.shape) if not isinstance(shape, TupleShape)]
         if reader.opcode is Opcode.ASYNC_DONE:
             results = {self._finder.find(source, index) for index in parts if index[:1] == (1,)}
