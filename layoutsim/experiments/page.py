@@ -23,15 +23,16 @@ def report_page(result: Simulation, *, remedies: bool = True) -> str:
     """
     if result.assignment is None:
         raise InputError("the report needs memory: simulate(..., measure_memory=True)")
+    waste = waste_report(result.assignment)
     chosen = result.transposing_copies[:MOST_CHAINS]
     content = PageContent(
         title=result.module.name,
         preset=result.preset,
         instruction_count=result.module.instruction_count,
         figures=memory_rows(result.memory),
-        waste=waste_report(result.assignment),
+        waste=waste,
         copies=result.copies,
         explanations=[result.explain(copy, remedies=remedies) for copy in chosen],
-        line=timeline(result.assignment),
+        line=timeline(result.assignment, waste),
     )
     return render_page(content)

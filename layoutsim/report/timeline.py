@@ -21,7 +21,7 @@ from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import index_text, shape_text
 from layoutsim.memory.buffers import Allocation, BufferAssignment
 from layoutsim.memory.simulator import EventKind, HeapEvents
-from layoutsim.memory.waste import waste_report
+from layoutsim.memory.waste import WasteReport, waste_report
 
 
 @frozen
@@ -88,9 +88,14 @@ class Timeline:
         return tuple(sorted((s for s in self.spans if s.start <= time < s.end), key=lambda s: (-s.size_bytes, s.name)))
 
 
-def timeline(assignment: BufferAssignment) -> Timeline:
-    """Memory over time of an assignment."""
-    waste = {row.value: row.waste.value for row in waste_report(assignment).rows if row.value is not None}
+def timeline(assignment: BufferAssignment, report: WasteReport | None = None) -> Timeline:
+    """Memory over time of an assignment.
+
+    Args:
+        report: classes of all that is alive at the peak, if they are known already.
+    """
+    report = report or waste_report(assignment)
+    waste = {row.value: row.waste.value for row in report.rows if row.value is not None}
     temporaries = [a for a in assignment.allocations if a.is_temp and a.heaps]
     spans = [
         span
