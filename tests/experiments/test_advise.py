@@ -16,12 +16,13 @@ from layoutsim.cli import main
 from layoutsim.experiments.advice import Advice, AdviceReport, advise, change
 from layoutsim.experiments.advice.jax_arguments import layout_code
 from layoutsim.experiments.advice.rule_sets import NOT_TRIED, OPTIONS, PASSES, rule_sets
+from layoutsim.experiments.simulate import profile_of
 from layoutsim.experiments.what_if import parse_setting, what_if
+from layoutsim.ir import Opcode
 from layoutsim.ir.layout import layout
 from layoutsim.passes.copy_insertion import CopyInsertion
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.presets import SWITCHES, resolve_preset
-from layoutsim.passes.registry import pass_names
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
 
@@ -196,8 +197,8 @@ def test_every_option_is_tried_or_not_on_purpose() -> None:
     assert not OPTIONS.keys() & NOT_TRIED
 
 
-def test_the_passes_tried_are_passes() -> None:
-    assert PASSES.keys() <= set(pass_names())
+def test_every_pass_that_presets_can_be_switched_to_is_tried() -> None:
+    assert PASSES.keys() == {switch.pass_name for switch in SWITCHES.values()}
 
 
 @pytest.mark.parametrize("preset", ["xla-gpu-0.6.1", "xla-gpu-0.10.2{all-gather=ignore-degenerate}", "xla-cpu-0.10.2"])
@@ -205,14 +206,20 @@ def test_the_text_of_a_rule_set_is_the_rule_set(preset: str) -> None:
     sets = rule_sets(_module("axis0"), preset)
 
     assert all(resolve_preset(r.text).passes == r.pipeline.passes for r in sets)
-    assert len({r.pipeline.passes for r in sets} | {resolve_preset(preset).passes}) == len(sets) + 1
+    assert resolve_preset(preset).passes not in {r.pipeline.passes for r in sets}
+    assert len({(r.pipeline.passes, profile_of(r.pipeline)) for r in sets}) == len(sets)
 
 
-def test_passes_over_loops_are_tried_on_modules_with_loops() -> None:
-    with_loops, without = (rule_sets(m, "xla-gpu-0.10.2") for m in (_module("axis0"), layoutsim.parse(RETURNED)))
+def test_passes_are_tried_on_modules_with_what_they_are_about() -> None:
+    step, small = (rule_sets(m, "xla-gpu-0.10.2") for m in (_module("axis0"), layoutsim.parse(RETURNED)))
+    about = {Opcode.WHILE, Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER}
+    put_in = {name for name, option in PASSES.items() if not about.isdisjoint(option.about)} - {
+        "all-gather-remove-degenerate-dims"
+    }
 
-    assert {r.decisive.name for r in with_loops if r.decisive is not None} == {s.pass_name for s in SWITCHES.values()}
-    assert all(r.decisive is None for r in without)
+    assert {r.decisive.name for r in step if r.decisive is not None} == put_in
+    assert "without all-gather-remove-degenerate-dims" in {r.title for r in step}
+    assert all(r.decisive is None for r in small)
 
 
 def test_sinking_the_copies_of_the_stacks_into_the_loops_saves_them() -> None:
@@ -227,7 +234,7 @@ def test_rule_sets_that_help_are_named_with_the_place_in_xla() -> None:
     by_title = {a.title: a for a in advice if a.audience == "xla"}
 
     assert by_title["layout-assignment with all-gather=ignore-degenerate"].remaining_copy_bytes == 0
-    assert "xla_disable_hlo_passes" in by_title["with the pass all-gather-remove-degenerate-dims"].code
+    assert "xla_disable_hlo_passes" in by_title["all-gather-remove-degenerate-dims in front of layout assignment"].code
 
 
 def test_the_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:

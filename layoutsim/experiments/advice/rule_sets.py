@@ -4,31 +4,29 @@
 2. :data:`OPTIONS`: each option there is tried with each of its other values, if the module has what it is about. Options of
    layout assignment and copy insertion that are not there are facts of a release or device and stand in :data:`NOT_TRIED`; a
    test holds that every option is in one of the two.
-3. :data:`PASSES`: each pass there is left out of the pipeline or, if it is not in it, put in.
-4. :data:`~layoutsim.passes.presets.SWITCHES`: each pass over loops, with each choice of its options, if the module has loops.
+3. :data:`~layoutsim.passes.presets.SWITCHES`: each pass there is put in, with each choice of its options, or left out if it is
+   in, if the module has what it is about (:data:`PASSES`).
 
-Memory is measured only where layouts come out differently, a pass of (4) changes something, or the difference is behind layout
-assignment.
+Memory is measured only where layouts come out differently, a pass that is put in changes something, or the difference is behind
+layout assignment.
 """
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import Enum
 
 from attrs import frozen
 
 from layoutsim.experiments.advice.report import Advice, measured
-from layoutsim.experiments.simulate import Simulation, backend_of, simulate
-from layoutsim.experiments.what_if import with_pass
+from layoutsim.experiments.simulate import Simulation, backend_of, profile_of, simulate
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.passes import Pass, Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.presets import SWITCHES, preset_names, resolve_preset, with_rules
-from layoutsim.passes.registry import parse_pass
 
 
 @frozen
@@ -82,14 +80,23 @@ NOT_TRIED = frozenset(
 )
 """Facts of a release or device, and what has no list of values."""
 
+_OURS = "not in XLA; layoutsim/passes/"
+_OFF = "XLA_FLAGS=--xla_disable_hlo_passes=NAME leaves a pass out"
+
 PASSES = {
-    "all-gather-remove-degenerate-dims": "in XLA since jax 0.6.2; XLA_FLAGS=--xla_disable_hlo_passes=NAME leaves a pass out",
-    "all-gather-major-dimension": "not in XLA; layoutsim/passes/all_gather_major_dimension.py",
-    "reduce-scatter-remove-degenerate-dims": "not in XLA; layoutsim/passes/collective_degenerate_dims.py",
-    "reduce-scatter-major-dimension": "not in XLA; layoutsim/passes/reduce_scatter_major_dimension.py",
-    "all-to-all-remove-degenerate-dims": "not in XLA; layoutsim/passes/collective_degenerate_dims.py",
+    "all-gather-remove-degenerate-dims": Option(
+        f"in XLA since jax 0.6.2; {_OFF}", (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START)
+    ),
+    "all-gather-major-dimension": Option(f"{_OURS}all_gather_major_dimension.py", (Opcode.ALL_GATHER,)),
+    "reduce-scatter-remove-degenerate-dims": Option(f"{_OURS}collective_degenerate_dims.py", (Opcode.REDUCE_SCATTER,)),
+    "reduce-scatter-major-dimension": Option(f"{_OURS}reduce_scatter_major_dimension.py", (Opcode.REDUCE_SCATTER,)),
+    "all-to-all-remove-degenerate-dims": Option(f"{_OURS}collective_degenerate_dims.py", (Opcode.ALL_TO_ALL,)),
+    "copy-sinking": Option(f"{_OURS}loops/copy_sinking.py", (Opcode.WHILE,)),
+    "while-loop-invariant-code-motion": Option(_OFF, (Opcode.WHILE,)),
+    "while-loop-constant-sinking": Option(_OFF, (Opcode.WHILE,)),
+    "while-loop-simplifier": Option(_OFF, (Opcode.WHILE,)),
 }
-"""Passes in front of layout assignment, and what XLA has of them."""
+"""What XLA has of the passes that presets can be switched to."""
 
 
 @frozen
@@ -114,11 +121,23 @@ def rule_sets(module: Module, preset: str) -> list[RuleSet]:
     """Everything worth trying on ``module`` instead of ``preset``, no pipeline twice."""
     current = resolve_preset(preset)
     opcodes = {i.opcode for computation in module.computations for i in computation.instructions}
-    options = [name for name, option in OPTIONS.items() if not option.about or not opcodes.isdisjoint(option.about)]
-    found = [*_releases(current), *_options(current, options), *_passes(current)]
-    found += _switches(current) if Opcode.WHILE in opcodes else []
-    different = {r.pipeline.passes: r for r in reversed(found) if r.pipeline.passes != current.passes}
-    return [r for r in found if different.get(r.pipeline.passes) is r]
+    found = [
+        *_releases(current),
+        *_options(current, _fitting(OPTIONS, opcodes)),
+        *_switches(current, _fitting(PASSES, opcodes)),
+    ]
+    different = {_key(r.pipeline): r for r in reversed(found) if r.pipeline.passes != current.passes}
+    return [r for r in found if different.get(_key(r.pipeline)) is r]
+
+
+def _key(pipeline: Pipeline) -> tuple[tuple[Pass, ...], int]:
+    """What a rule set differs from others in: passes, and the release's alignment of buffers."""
+    return pipeline.passes, profile_of(pipeline).alignment
+
+
+def _fitting(table: Mapping[str, Option], opcodes: Container[Opcode]) -> list[str]:
+    """The options or passes that are about something in the module."""
+    return [name for name, option in table.items() if not option.about or any(opcode in opcodes for opcode in option.about)]
 
 
 def _releases(current: Pipeline) -> Iterator[RuleSet]:
@@ -150,25 +169,17 @@ def _text(changed: Pipeline, change: str) -> str:
     return f"{name}{{{options.removesuffix('}')} {change}}}" if brace else f"{name}{{{change}}}"
 
 
-def _switches(current: Pipeline) -> Iterator[RuleSet]:
+def _switches(current: Pipeline, passes: Container[str]) -> Iterator[RuleSet]:
     for key, switch in SWITCHES.items():
+        if switch.pass_name not in passes:
+            continue
         chosen = {options: value for value, options in reversed(list(switch.values.items()))}
-        for value in chosen.values():
-            changed = with_rules(current, f"{key}={value}")
-            if changed.passes == current.passes:
-                continue
-            added = next(p for p in changed.passes if p.name == switch.pass_name and p not in current.passes)
+        for value in (*chosen.values(), "off"):
+            changed, text = with_rules(current, f"{key}={value}"), f"{key}={value}"
+            added = next((p for p in changed.passes if p.name == switch.pass_name and p not in current.passes), None)
             place = "behind layout assignment" if switch.is_behind else "in front of layout assignment"
-            yield RuleSet(changed, _text(changed, f"{key}={value}"), f"{added} {place}", "", decisive=added)
-
-
-def _passes(current: Pipeline) -> Iterator[RuleSet]:
-    for name, hint in PASSES.items():
-        if any(p.name == name for p in current.passes):
-            changed, title = current.without(name), f"without the pass {name}"
-        else:
-            changed, title = with_pass(current, parse_pass(name), behind=False), f"with the pass {name}"
-        yield RuleSet(changed, changed.to_text(), title, hint)
+            title = f"without {switch.pass_name}" if added is None else f"{added} {place}"
+            yield RuleSet(changed, _text(changed, text), title, PASSES[switch.pass_name].hint, decisive=added)
 
 
 def advise_rule_sets(module: Module, now: Simulation) -> list[Advice]:
