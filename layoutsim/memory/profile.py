@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from attrs import evolve, field, frozen
@@ -53,6 +53,15 @@ def colors_by_layout(aliases: Aliases) -> Mapping[Value, int]:
     return colors
 
 
+def colors_on_gpu_0_6(aliases: Aliases) -> Mapping[Value, int]:
+    """Each buffer has the memory space that the layout of one of its values has; instructions ask for none up to jaxlib 0.6.2.
+
+    Raises:
+        InputError: values of one buffer have different memory spaces.
+    """
+    return _colors(aliases, lambda value: (color_of_layout(value),))
+
+
 def colors_on_gpu(aliases: Aliases, *, all_collectives: bool = False) -> Mapping[Value, int]:
     """Each buffer has the memory space that one of its values asks for.
 
@@ -62,9 +71,13 @@ def colors_on_gpu(aliases: Aliases, *, all_collectives: bool = False) -> Mapping
     Raises:
         InputError: values of one buffer ask for different memory spaces.
     """
+    return _colors(aliases, lambda value: _wishes(value, all_collectives))
+
+
+def _colors(aliases: Aliases, wishes_of: Callable[[Value], Iterable[int]]) -> Mapping[Value, int]:
     colors: dict[Value, int] = {}
     for buffer in aliases.buffers:
-        wishes = [color for value in buffer.values for color in _wishes(value, all_collectives)]
+        wishes = [color for value in buffer.values for color in wishes_of(value) if color != DEFAULT_COLOR]
         color = _require_one(buffer, wishes) if wishes else DEFAULT_COLOR
         for value in buffer.values:
             colors[value] = color
@@ -78,11 +91,10 @@ def _require_one(buffer: AliasedValues, colors: list[int]) -> int:
     return colors[0]
 
 
-def _wishes(value: Value, all_collectives: bool) -> Iterator[int]:
+def _wishes(value: Value, all_collectives: bool) -> list[int]:
     """Rule (2)."""
     asked = [color_of_layout(value), space_of_definition(value, all_collectives=all_collectives)]
-    asked += [space_of_use(value, use, all_collectives=all_collectives) for use in value.uses]
-    yield from (color for color in asked if color != DEFAULT_COLOR)
+    return asked + [space_of_use(value, use, all_collectives=all_collectives) for use in value.uses]
 
 
 def same_color_only(buffer_color: int, allocation_color: int) -> bool:
@@ -130,7 +142,7 @@ GPU = MemoryProfile("gpu", NVIDIA_RULES, alignment=256, colors=colors_on_gpu, ma
 GPU_NCCL_BUFFERS = evolve(GPU, name="gpu-nccl-buffers", colors=partial(colors_on_gpu, all_collectives=True))
 """The same with ``--xla_gpu_enable_nccl_user_buffers`` or ``--xla_gpu_experimental_enable_nccl_symmetric_buffers``."""
 
-GPU_0_6_2 = evolve(GPU, name="gpu-0.6.2", rules=NVIDIA_0_6_RULES)
+GPU_0_6_2 = evolve(GPU, name="gpu-0.6.2", rules=NVIDIA_0_6_RULES, colors=colors_on_gpu_0_6)
 """XLA for NVIDIA GPUs in jaxlib 0.6.2, which shares memory through horizontal fusions."""
 
 GPU_0_6_1 = evolve(GPU_0_6_2, name="gpu-0.6.1", alignment=128)

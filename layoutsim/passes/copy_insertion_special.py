@@ -34,8 +34,12 @@ from layoutsim.passes.deep_copy import deep_copy, replace_uses_by
 
 
 class CollectiveMemory(Enum):
-    """Which collectives need collective memory: those that say so, or all (NCCL user buffers or symmetric buffers)."""
+    """Which instructions need collective memory: none (XLA up to 0.6.2), those that say so, or all collectives too.
 
+    All, if the compiler's flags ask for NCCL user buffers or symmetric buffers.
+    """
+
+    NEVER = "never"
     ASKED_FOR = "asked-for"
     ALL = "all"
 
@@ -47,11 +51,11 @@ Places = dict[Instruction, dict[ShapeIndex, str]]
 class SpecialCopies:
     """The places to copy in a module, and the copies made."""
 
-    def __init__(self, aliases: Aliases, collective_memory: CollectiveMemory | None = None) -> None:
+    def __init__(self, aliases: Aliases, collective_memory: CollectiveMemory = CollectiveMemory.NEVER) -> None:
         """Find nothing yet.
 
         Args:
-            collective_memory: which collectives need it; ``None`` leaves rule (5) out.
+            collective_memory: which instructions need it; rule (5).
         """
         self._collective_memory = collective_memory
         self._module = aliases.module
@@ -65,7 +69,7 @@ class SpecialCopies:
         for node in self._aliases.dataflow.call_graph.nodes:
             if node.context is not Context.EMBEDDED:
                 self._find_at_root(node.computation.root)
-        if self._collective_memory is not None:
+        if self._collective_memory is not CollectiveMemory.NEVER:
             for buffer in self._aliases.buffers:
                 self._find_in_collective_memory(buffer, all_collectives=self._collective_memory is CollectiveMemory.ALL)
         self._copy()

@@ -30,7 +30,7 @@ class PostSchedulingCopies(Pass):
     Attributes:
         rules: whose rules say what may share memory.
         region_analysis: as in copy insertion.
-        collective_memory: which collectives need collective memory; ``all`` stands for the compiler's flags
+        collective_memory: which instructions need collective memory; ``all`` stands for the compiler's flags
             ``xla_gpu_enable_nccl_user_buffers`` and ``xla_gpu_experimental_enable_nccl_symmetric_buffers``.
     """
 

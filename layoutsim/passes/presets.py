@@ -30,7 +30,7 @@ from layoutsim.passes.registry import did_you_mean, option_names, parse_pass, pa
 
 _GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
 _GPU_0_6_SCHEDULE = "schedule{rules=default weighing=buffers overlap-all-gathers=false}"
-_GPU_0_6_MEMORY = f"copy-insertion,{_GPU_0_6_SCHEDULE},post-scheduling-copies"
+_GPU_0_6_MEMORY = f"copy-insertion,{_GPU_0_6_SCHEDULE},post-scheduling-copies{{collective-memory=never}}"
 _GPU_0_6_RULES = (
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major reduction-pull=large-or-divisor "
     "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false outputs-follow-aliases=false}"

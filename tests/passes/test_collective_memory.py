@@ -162,3 +162,11 @@ def test_the_remark_names_the_cause() -> None:
 
     assert any(re.search("parameter p is not in collective memory", r) for r in remarks)
     assert any(re.search("results are not in collective memory", r) for r in remarks)
+
+
+@pytest.mark.parametrize("text", [MOSAIC, ASKING])
+def test_up_to_0_6_2_nothing_can_ask_for_it(text: str) -> None:
+    simulation = run(text, "xla-gpu-0.6.1")
+
+    assert all(i.opcode != "copy" for i in simulation.module.entry.instructions)
+    assert {color for _, color in allocations(simulation)} == {0}
