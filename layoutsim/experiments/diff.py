@@ -1,12 +1,14 @@
 """Two dumps held against each other: copies and buffers at the peak, then layouts, each the largest difference first.
 
 Names of instructions mean little across compilations, so things are matched by what the program calls them (``op_name`` of the
-metadata, the name without its number where there is none) and by shape. A scheduled dump is taken as it is; one from before
+metadata, the name without its number where there is none) and by shape. Releases of jax write the way to an operation in
+different forms; ``_op_name`` brings them into one. A scheduled dump is taken as it is; one from before
 layout assignment is simulated first.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -18,7 +20,7 @@ from layoutsim.garbage import no_collection
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module, split_name
 from layoutsim.ir.opcode import Opcode
-from layoutsim.ir.shape import ArrayShape, Shape, byte_size, has_layout, shape_text
+from layoutsim.ir.shape import ArrayShape, Shape, array_shape, byte_size, has_layout, shape_text
 from layoutsim.ir.traverse import fusion_bodies
 from layoutsim.memory.buffers import BufferAssignment
 from layoutsim.memory.summary import MemorySummary, find_peak, summarize
@@ -28,6 +30,11 @@ from layoutsim.report.tables import Rows
 from layoutsim.report.units import human_bytes, signed_bytes
 
 _SHOWN = 30
+_SHOWN_PARTS = 3
+_PLUMBING = frozenset({"", "jit(main)", "closed_call", "checkpoint", "remat"})
+"""Parts of an operation's name that some releases write and others do not."""
+_INSIDE = re.compile(r"((?:\w+\()*)(\w[\w.]*)(\)+)")
+_TRANSFORMS = ("jvp(", "vmap(", "transpose(")
 
 
 @frozen
@@ -75,7 +82,9 @@ class DiffReport:
             ("outputs", self.before.output_bytes, self.after.output_bytes),
         ]
         figures = tuple((name, human_bytes(a), human_bytes(b), signed_bytes(b - a)) for name, a, b in lines)
-        shown = tuple((d.kind, d.what, d.before, d.after, signed_bytes(d.size_bytes)) for d in self.differences[:_SHOWN])
+        shown = tuple(
+            (d.kind, _shortened(d.what), d.before, d.after, signed_bytes(d.size_bytes)) for d in self.differences[:_SHOWN]
+        )
         rest = len(self.differences) - len(shown)
         note = f"and {rest:,} more (--json lists all)" if rest > 0 else ""
         numbers = frozenset({"before", "after", "±"})
@@ -112,9 +121,29 @@ def _assigned(module: Module, preset: str) -> BufferAssignment:
     return assignment
 
 
-def _label(instruction: Instruction) -> str:
-    name = instruction.metadata.op_name or split_name(instruction.name)[0]
-    return f"{name} {shape_text(instruction.shape, layouts=False)}"
+def _label(instruction: Instruction, shape: Shape | None = None) -> str:
+    """Operation and shape: of the whole result, or ``shape`` if only a part of it is meant."""
+    name = _op_name(instruction.metadata.op_name) or split_name(instruction.name)[0]
+    return f"{name} {shape_text(instruction.shape if shape is None else shape, layouts=False)}"
+
+
+def _op_name(name: str) -> str:
+    """``a/jit(main)/jvp(while)/body`` and ``a/jvp()/while/body/closed_call`` both become ``a/jvp()/while/body``."""
+    parts: list[str] = []
+    for part in name.split("/"):
+        inside = _INSIDE.fullmatch(part)
+        if inside is not None and inside[1].endswith(_TRANSFORMS):
+            parts += [inside[1] + inside[3], inside[2]]
+        elif part not in _PLUMBING:
+            parts.append(part)
+    return "/".join(parts)
+
+
+def _shortened(what: str) -> str:
+    """The end of a long way, which says most."""
+    name, _, shape = what.partition(" ")
+    parts = name.split("/")
+    return what if len(parts) <= _SHOWN_PARTS else f"…/{'/'.join(parts[-_SHOWN_PARTS:])} {shape}"
 
 
 def _instructions(assignment: BufferAssignment) -> Iterator[Instruction]:
@@ -148,8 +177,15 @@ def _is_transposed(source: Shape, target: Shape) -> bool:
 def _peak(assignment: BufferAssignment) -> dict[str, int]:
     found: dict[str, int] = defaultdict(int)
     for value, size in find_peak(assignment).alive:
-        found[_label(value.instruction)] += size
+        found[_label(value.instruction, _without_ones(value.shape))] += size
     return found
+
+
+def _without_ones(shape: Shape) -> Shape:
+    """Dimensions of size 1 come and go between releases, and take no memory."""
+    if not isinstance(shape, ArrayShape):
+        return shape
+    return array_shape(shape.element_type, tuple(size for size in shape.dimensions if size != 1))
 
 
 def _layouts(assignment: BufferAssignment) -> dict[str, tuple[str, int]]:
