@@ -2,7 +2,8 @@
 
 Value ids follow an order of computations that XLA keeps while it compiles, and in each of them the order in which its
 instructions are stored (memory spec, section 1.3). Ids break ties of the heap and sort printed values, so a comparison with a
-report begins by taking both orders from it: :mod:`~layoutsim.memory.stored_order` has that of instructions. That of computations:
+report begins by taking both orders from it: :mod:`~layoutsim.memory.stored_order` has that of instructions. That of
+computations:
 
 1. Computations with reported values begin at a known id: their smallest one, less the rank of their first reported value.
 2. The others (fusion bodies, mostly) fill the gaps between those, to the last id, each in front of what calls it: as many of

@@ -49,7 +49,7 @@ def test_a_pass_says_whether_it_changed_the_module(text: str) -> None:
 
 @pytest.mark.parametrize("choose", ["always", "peak"])
 def test_copies_of_stacks_move_behind_the_slices_of_the_loop(choose: str) -> None:
-    # 24 layers of bf16[128,32], bf16[256,16] and bf16[128,16]: stacks of 24 * 8,192 B twice and 24 * 4,096 B, 491,520 B together.
+    # 24 layers of bf16[128,32], bf16[256,16] and bf16[128,16]: 24 * 8,192 B twice and 24 * 4,096 B, 491,520 B together.
     module = layoutsim.load(FIXTURES / "lora_minor" / "gpu-0.10.2" / "before_layout.hlo.gz")
     before, after = (layoutsim.simulate(module, f"xla-gpu-0.10.2{rules}") for rules in ("", f"{{copy-sinking={choose}}}"))
 

@@ -275,8 +275,7 @@ def _random_module(source: random.Random, count: int) -> Module:
 LOOP_AND_EXP = """
 HloModule m
 body {
-  b = (f32[4], f32[8]) parameter(0)
-  ROOT r = (f32[4], f32[8]) copy(b)
+  ROOT b = (f32[4], f32[8]) parameter(0)
 }
 go {
   c = (f32[4], f32[8]) parameter(0)
