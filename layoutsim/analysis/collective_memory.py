@@ -22,10 +22,10 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from layoutsim.analysis.call_graph import async_start_of
 from layoutsim.analysis.values import Use, Value
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.opcode import COLLECTIVES, Opcode
-from layoutsim.ir.payloads import CustomCallPayload
 from layoutsim.ir.shape import TupleShape
 
 DEFAULT_SPACE = 0
@@ -71,17 +71,13 @@ def _space_for(value: Value, instruction: Instruction, all_collectives: bool) ->
 
 
 def _is_multicast_kernel(instruction: Instruction) -> bool:
-    payload = instruction.payload
-    is_mosaic = isinstance(payload, CustomCallPayload) and payload.custom_call_target in _MOSAIC
-    return is_mosaic and "multimem_parameters" in instruction.attributes.backend_config
+    return instruction.custom_call_target in _MOSAIC and "multimem_parameters" in instruction.attributes.backend_config
 
 
 def _is_collective(instruction: Instruction) -> bool:
     opcode = instruction.opcode
     if opcode in (Opcode.ASYNC_START, Opcode.ASYNC_DONE):
-        while not instruction.called_computations:
-            instruction = instruction.operand(0)
-        opcode = instruction.to_apply.root.opcode
+        opcode = async_start_of(instruction).to_apply.root.opcode
     return opcode is not Opcode.COLLECTIVE_BROADCAST and (opcode in COLLECTIVES or opcode in _DONES)
 
 

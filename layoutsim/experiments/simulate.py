@@ -19,9 +19,7 @@ from layoutsim.memory.summary import MemorySummary, summarize
 from layoutsim.passes import Pass, Pipeline, PipelineResult
 from layoutsim.passes.copy_insertion_special import CollectiveMemory
 from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, LayoutAssignment, LayoutAssignmentResult
-from layoutsim.passes.loops.copy_sinking import CopySinking
-from layoutsim.passes.loops.moved_copies import MovedCopies
-from layoutsim.passes.loops.while_loop_invariant_code_motion import WhileLoopInvariantCodeMotion
+from layoutsim.passes.loops.moved_copies import MovedCopies, MovesCopies
 from layoutsim.passes.post_scheduling_copies import PostSchedulingCopies
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.report.copies import CopyRecord, copy_records
@@ -138,9 +136,13 @@ def _same_copy(a: CopyRecord, b: CopyRecord) -> bool:
 
 def variants_of(preset: str) -> list[str]:
     """Rule sets worth trying instead of ``preset``: the other releases of its backend, and the other all-gather rule."""
-    backend = backend_of(resolve_preset(preset))
-    same_backend = [name for name in preset_names() if backend_of(resolve_preset(name)) is backend]
-    return [f"{preset}{{all-gather=ignore-degenerate}}" if "{" not in preset else preset, *same_backend]
+    releases = releases_of(resolve_preset(preset))
+    return [f"{preset}{{all-gather=ignore-degenerate}}" if "{" not in preset else preset, *releases]
+
+
+def releases_of(pipeline: Pipeline) -> list[str]:
+    """The presets of the pipeline's backend, by name."""
+    return [name for name in preset_names() if backend_of(resolve_preset(name)) is backend_of(pipeline)]
 
 
 @no_collection()
@@ -192,7 +194,7 @@ def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
     if LayoutAssignment.name not in names:
         raise PassError(f"pipeline {pipeline} has no {LayoutAssignment.name}")
     cut = names.index(LayoutAssignment.name) + 1
-    while cut < len(names) and isinstance(pipeline.passes[cut], CopySinking | WhileLoopInvariantCodeMotion):
+    while cut < len(names) and isinstance(pipeline.passes[cut], MovesCopies):
         cut += 1
     return Pipeline(pipeline.passes[:cut], pipeline.name), Pipeline(pipeline.passes[cut:], pipeline.name)
 

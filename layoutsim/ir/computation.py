@@ -114,6 +114,25 @@ class Computation:
         self._instructions[new] = None
         return new
 
+    def add_like(
+        self,
+        model: Instruction,
+        operands: Iterable[Instruction],
+        *,
+        shape: Shape | None = None,
+        payload: Payload | None = None,
+    ) -> Instruction:
+        """Create an instruction as ``model`` is, on other operands; ``shape`` and ``payload`` are the model's unless given."""
+        return self.add(
+            model.opcode,
+            model.shape if shape is None else shape,
+            operands,
+            payload=model.payload if payload is None else payload,
+            name=model.name,
+            called_computations=model.called_computations,
+            attributes=model.attributes,
+        )
+
     def erase(self, instruction: Instruction) -> None:
         """Remove an instruction that nobody uses and that is not the root."""
         assert instruction.parent is self and instruction is not self._root, instruction

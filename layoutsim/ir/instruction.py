@@ -16,7 +16,7 @@ from attrs import define, field
 from layoutsim.ir.attributes import NO_ATTRIBUTES, Attributes, Metadata
 from layoutsim.ir.layout import Layout
 from layoutsim.ir.opcode import Opcode
-from layoutsim.ir.payloads import ConstantPayload, ParameterPayload, Payload, TupleIndexPayload
+from layoutsim.ir.payloads import ConstantPayload, CustomCallPayload, ParameterPayload, Payload, TupleIndexPayload
 from layoutsim.ir.shape import Shape
 
 if TYPE_CHECKING:
@@ -134,6 +134,11 @@ class Instruction:
     def tuple_index(self) -> int:
         assert isinstance(self.payload, TupleIndexPayload), self
         return self.payload.index
+
+    @property
+    def custom_call_target(self) -> str:
+        """The target of a custom call; empty for every other instruction."""
+        return self.payload.custom_call_target if isinstance(self.payload, CustomCallPayload) else ""
 
     @property
     def constant(self) -> ConstantPayload:

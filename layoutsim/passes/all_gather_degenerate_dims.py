@@ -78,15 +78,8 @@ def _without_degenerate_dims(gather: Instruction) -> Instruction | None:
     gathered = zip(_results(gather), deleted, operands, strict=True)
     # The result keeps its sizes, also where they are 0, and gets the layout of what is gathered.
     shapes = tuple(without_dimensions(result, dims).with_layout(_array(o.shape).layout) for result, dims, o in gathered)
-    new = computation.add(
-        gather.opcode,
-        shapes[0] if len(shapes) == 1 else tuple_shape(shapes),
-        operands,
-        payload=evolve(payload, dimension=new_dimension),
-        name=gather.name,
-        called_computations=gather.called_computations,
-        attributes=gather.attributes,
-    )
+    shape = shapes[0] if len(shapes) == 1 else tuple_shape(shapes)
+    new = computation.add_like(gather, operands, shape=shape, payload=evolve(payload, dimension=new_dimension))
     _replace_by_reshaped(gather, new)
     return new
 

@@ -14,11 +14,13 @@ Runs after layout assignment.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from attrs import evolve, frozen
 
-from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, array_shape
+from layoutsim.build import array_of
+from layoutsim.ir import Instruction, Module, Opcode, array_shape
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.ir.traverse import post_order
 from layoutsim.passes.base import Pass, PassResult, Remark
@@ -32,17 +34,27 @@ class AllGatherMajorDimension(Pass):
     name: ClassVar[str] = "all-gather-major-dimension"
 
     def run(self, module: Module) -> PassResult:
-        remarks: list[Remark] = []
-        for computation in module.computations:
-            for instruction in post_order(computation):
-                if instruction.parent is not None and stands_between_copies(instruction, Opcode.ALL_GATHER):
-                    name = instruction.name
-                    remarks.append(Remark(name, f"gathers along dimension {_rewrite(instruction)}, with one copy behind it"))
-        return PassResult(bool(remarks), tuple(remarks))
+        said = "gathers along dimension {}, with one copy behind it"
+        return rewrite_between_copies(module, Opcode.ALL_GATHER, _rewrite, said)
 
 
-def stands_between_copies(collective: Instruction, opcode: Opcode) -> bool:
-    """Whether a collective of this opcode has a copy before and one behind it, which serve nothing else."""
+def rewrite_between_copies(module: Module, opcode: Opcode, rewrite: Callable[[Instruction], int], said: str) -> PassResult:
+    """Rewrite every collective of one opcode that has a copy before and one behind it, which serve nothing else.
+
+    Args:
+        rewrite: does it to one, and returns the dimension that it goes along now.
+        said: the remark, with ``{}`` for that dimension.
+    """
+    remarks: list[Remark] = []
+    for computation in module.computations:
+        for instruction in post_order(computation):
+            if instruction.parent is not None and _stands_between_copies(instruction, opcode):
+                name = instruction.name
+                remarks.append(Remark(name, said.format(rewrite(instruction))))
+    return PassResult(bool(remarks), tuple(remarks))
+
+
+def _stands_between_copies(collective: Instruction, opcode: Opcode) -> bool:
     return (
         collective.opcode is opcode
         and collective.operand_count == 1
@@ -58,21 +70,15 @@ def _rewrite(gather: Instruction) -> int:
     computation = gather.parent
     source, (copy,) = gather.operand(0).operand(0), gather.users
     payload = gather.payload_as(CollectivePayload)
-    shape, final = shape_of_array(source), shape_of_array(copy)
+    shape, final = array_of(source), array_of(copy)
     dimension = payload.dimension
     assert computation is not None and dimension is not None, gather
-    shards = shape_of_array(gather).dimensions[dimension] // shape_of_array(gather.operand(0)).dimensions[dimension]
+    shards = array_of(gather).dimensions[dimension] // array_of(gather.operand(0)).dimensions[dimension]
     major = shape.minor_to_major[-1]
     sizes = list(shape.dimensions)
     sizes[major] *= shards
-    gathered = computation.add(
-        Opcode.ALL_GATHER,
-        array_shape(shape.element_type, tuple(sizes), shape.minor_to_major),
-        [source],
-        payload=evolve(payload, dimension=major),
-        name=gather.name,
-        attributes=gather.attributes,
-    )
+    whole = array_shape(shape.element_type, tuple(sizes), shape.minor_to_major)
+    gathered = computation.add_like(gather, [source], shape=whole, payload=evolve(payload, dimension=major))
     split_sizes = (*shape.dimensions[:major], shards, *shape.dimensions[major:])
     split_order = with_dimension(shape.minor_to_major, major, behind=major)
     split = computation.add(Opcode.BITCAST, array_shape(shape.element_type, split_sizes, split_order), [gathered])
@@ -90,9 +96,3 @@ def with_dimension(order: tuple[int, ...], new: int, *, behind: int) -> tuple[in
         if d == behind:
             out.append(new)
     return tuple(out)
-
-
-def shape_of_array(instruction: Instruction) -> ArrayShape:
-    """The shape of an instruction that makes one array."""
-    assert isinstance(instruction.shape, ArrayShape), instruction
-    return instruction.shape

@@ -20,11 +20,11 @@ from typing import ClassVar
 
 from attrs import evolve, frozen
 
+from layoutsim.build import array_of
 from layoutsim.ir import Instruction, Module, Opcode, array_shape
 from layoutsim.ir.payloads import CollectivePayload
-from layoutsim.ir.traverse import post_order
-from layoutsim.passes.all_gather_major_dimension import shape_of_array, stands_between_copies, with_dimension
-from layoutsim.passes.base import Pass, PassResult, Remark
+from layoutsim.passes.all_gather_major_dimension import rewrite_between_copies, with_dimension
+from layoutsim.passes.base import Pass, PassResult
 from layoutsim.passes.replace import replace_instruction
 
 
@@ -35,13 +35,8 @@ class ReduceScatterMajorDimension(Pass):
     name: ClassVar[str] = "reduce-scatter-major-dimension"
 
     def run(self, module: Module) -> PassResult:
-        remarks: list[Remark] = []
-        for computation in module.computations:
-            for instruction in post_order(computation):
-                if instruction.parent is not None and stands_between_copies(instruction, Opcode.REDUCE_SCATTER):
-                    name = instruction.name
-                    remarks.append(Remark(name, f"scatters along dimension {_rewrite(instruction)}, with one copy before it"))
-        return PassResult(bool(remarks), tuple(remarks))
+        said = "scatters along dimension {}, with one copy before it"
+        return rewrite_between_copies(module, Opcode.REDUCE_SCATTER, _rewrite, said)
 
 
 def _rewrite(scatter: Instruction) -> int:
@@ -49,7 +44,7 @@ def _rewrite(scatter: Instruction) -> int:
     computation = scatter.parent
     source, (copy,) = scatter.operand(0).operand(0), scatter.users
     payload = scatter.payload_as(CollectivePayload)
-    shape, final = shape_of_array(source), shape_of_array(copy)
+    shape, final = array_of(source), array_of(copy)
     dimension = payload.dimension
     assert computation is not None and dimension is not None, scatter
     size = final.dimensions[dimension]
@@ -63,14 +58,5 @@ def _rewrite(scatter: Instruction) -> int:
     major = final.minor_to_major[-1]
     joined_sizes = tuple(s * shards if d == major else s for d, s in enumerate(final.dimensions))
     joined = computation.add(Opcode.BITCAST, array_shape(kind, joined_sizes, final.minor_to_major), [moved])
-    scattered = computation.add(
-        Opcode.REDUCE_SCATTER,
-        final,
-        [joined],
-        payload=evolve(payload, dimension=major),
-        name=scatter.name,
-        called_computations=scatter.called_computations,
-        attributes=scatter.attributes,
-    )
-    replace_instruction(copy, scattered)
+    replace_instruction(copy, computation.add_like(scatter, [joined], shape=final, payload=evolve(payload, dimension=major)))
     return major

@@ -16,7 +16,6 @@ from attrs import evolve
 
 from layoutsim.analysis.side_effects import has_side_effect
 from layoutsim.ir import Attributes, Instruction, Opcode
-from layoutsim.ir.payloads import CustomCallPayload
 
 
 def replace_instruction(old: Instruction, new: Instruction, *, relay_control: bool = False) -> bool:
@@ -27,7 +26,7 @@ def replace_instruction(old: Instruction, new: Instruction, *, relay_control: bo
         _relay_control(old, new)
     new.attributes = _inherited(new.attributes, old.attributes)
     old.replace_all_uses_with(new)
-    if old.opcode is new.opcode and _target(old) == _target(new):
+    if old.opcode is new.opcode and old.custom_call_target == new.custom_call_target:
         new.name = old.name
     remove_with_unused_operands(old, relay_control=relay_control)
     return True
@@ -53,11 +52,6 @@ def _inherited(new: Attributes, old: Attributes) -> Attributes:
         frontend_attributes=new.frontend_attributes or old.frontend_attributes,
         origin=new.origin or old.origin,
     )
-
-
-def _target(instruction: Instruction) -> str:
-    payload = instruction.payload
-    return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
 
 
 def remove_with_unused_operands(instruction: Instruction, *, relay_control: bool = False) -> int:

@@ -29,18 +29,14 @@ from layoutsim.experiments.live import check_answer, module_before_layout
 from layoutsim.ir import Module
 from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, Answer, Backend, Oracle
 from layoutsim.passes.layout_assignment import LayoutAssignment
-from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import preset
 from layoutsim.testing.modules import in_post_order, random_module
 from layoutsim.testing.reduce import reduce_module
 from layoutsim.testing.scope import Limits
-from layoutsim.text import ParseOptions, parse_module
 
 DEVICES = 4
 SECONDS_A_MODULE = 10.0
 """XLA's layout assignment does not end on some modules with aliases between automatic and fixed entry layouts."""
-
-_AS_DUMPED = ParseOptions(keep_module_auto_layouts=True)
 
 
 class Verdict(StrEnum):
@@ -83,48 +79,32 @@ def compare_with_answer(answer: Answer, backend: Backend, stage: Stage = Stage.L
     """Our passes against an answer of the compiler."""
     if answer.before_layout is None:
         return Comparison(Verdict.NOT_ASKED, (answer.note[:300],))
-    layout_pass = _rules_of(answer.release, backend)
-    before = module_before_layout(answer)
+    preset_name = f"xla-{backend}-{answer.release}"
     if answer.after_layout is None and answer.timed_out:
         return Comparison(Verdict.COMPILER_DOES_NOT_END)
     if answer.after_layout is None:
-        return _compare_refusals(before, layout_pass, answer)
-    after = parse_module(answer.after_layout, options=_AS_DUMPED)
+        return _compare_refusals(answer, preset_name)
+    reaches = Stage.LAYOUT if answer.buffer_assignment is None else stage
     try:
-        found = check_against(before, after, layout_pass)
+        found = check_answer(answer, preset_name, reaches)
     except LayoutsimError as error:
         return Comparison(Verdict.ONLY_WE_REFUSE, (f"{type(error).__name__}: {error}",))
     except Exception as error:  # a slip of ours is a finding like others, and the run goes on
         return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
-    guessed = found.stored_last + found.registered_last  # the compiler was given this text, so it has the text's orders
-    if not found.agrees or guessed:
-        return Comparison(Verdict.DIFFERS, tuple(map(str, found.mismatches)) or guessed)
-    return Comparison(Verdict.AGREES) if stage is Stage.LAYOUT else _compare_memory(answer, backend)
-
-
-def _compare_memory(answer: Answer, backend: Backend) -> Comparison:
-    """Buffers and pipeline, where layouts agree."""
-    if answer.buffer_assignment is None:
+    if found.layout is not None and not found.layout.agrees:
+        return Comparison(Verdict.DIFFERS, tuple(map(str, found.layout.mismatches)))
+    if reaches is not stage:
         return Comparison(Verdict.NO_MEMORY, (answer.note[:300],))
-    try:
-        found = check_answer(answer, f"xla-{backend}-{answer.release}", Stage.ALL)
-    except Exception as error:  # as for layouts
-        return Comparison(Verdict.WE_CRASH, (f"{type(error).__name__}: {error}",))
-    assert found.buffers is not None and found.pipeline is not None
-    differences = [*found.buffers.differences, *found.pipeline.buffers.differences]
+    compared = [found.buffers, found.pipeline and found.pipeline.buffers]
+    differences = [difference for buffers in compared if buffers is not None for difference in buffers.differences]
     return Comparison(Verdict.MEMORY_DIFFERS, tuple(map(str, differences))) if differences else Comparison(Verdict.AGREES)
 
 
-def _rules_of(release: str, backend: Backend) -> LayoutAssignment:
-    """Layout assignment as that release of jax has it."""
-    pipeline = preset(f"xla-{backend}-{release}")
-    return next(p for p in pipeline.passes if isinstance(p, LayoutAssignment))
-
-
-def _compare_refusals(before: Module, layout_pass: LayoutAssignment, answer: Answer) -> Comparison:
+def _compare_refusals(answer: Answer, preset_name: str) -> Comparison:
     theirs = answer.note[:300] or "no message"
+    layout_pass = next(p for p in preset(preset_name).passes if isinstance(p, LayoutAssignment))
     try:
-        layout_pass.run(before)
+        layout_pass.run(module_before_layout(answer))
     except LayoutsimError as error:
         return Comparison(Verdict.BOTH_REFUSE, (theirs, str(error)))
     return Comparison(Verdict.ONLY_COMPILER_REFUSES, (theirs,))

@@ -13,7 +13,6 @@ program would be compiled; ``here`` is what stands there already::
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,6 +24,7 @@ from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.shape import TupleShape, byte_size, shape_text, tuple_shape
+from layoutsim.passes.loops.carried import Callers
 from layoutsim.passes.replace import remove_with_unused_operands
 
 
@@ -46,8 +46,8 @@ class _Written:
 def find_conditionals(module: Module) -> list[ProgramChange]:
     """A change for each array that one branch of a two-way conditional writes a part of."""
     instructions = [i for computation in module.computations for i in computation.instructions]
-    callers = Counter(callee for instruction in instructions for callee in instruction.called_computations)
-    conditionals = [i for i in instructions if _is_plain(i) and all(callers[c] == 1 for c in i.called_computations)]
+    callers = Callers(module)
+    conditionals = [i for i in instructions if _is_plain(i) and callers.are_own(i)]
     return [_change(written) for conditional in conditionals for written in _find(conditional)]
 
 

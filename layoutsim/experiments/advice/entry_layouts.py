@@ -19,12 +19,12 @@ from layoutsim.errors import LayoutsimError
 from layoutsim.experiments.advice.change import most_alone
 from layoutsim.experiments.advice.jax_arguments import layout_code, leaf_name
 from layoutsim.experiments.advice.report import Advice, measured
-from layoutsim.experiments.simulate import Simulation, simulate, variants_of
+from layoutsim.experiments.simulate import Simulation, releases_of, simulate
 from layoutsim.experiments.what_if import EntryLayoutSetting, ResultLayoutSetting, Setting, apply_settings
 from layoutsim.ir.layout import Layout
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import ArrayShape, Shape, ShapeIndex, index_text, subshape
-from layoutsim.passes.presets import preset_names, resolve_preset
+from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.units import exact_bytes
 
 K = TypeVar("K")
@@ -126,8 +126,8 @@ def _settings(parameters: Mapping[int, Layout], outputs: Mapping[ShapeIndex, Lay
 def _worse_elsewhere(module: Module, preset: str, settings: Sequence[Setting]) -> list[str]:
     """Releases of the same backend under which the settings add copies."""
     warnings: list[str] = []
-    for name in variants_of(preset):
-        if name == preset or name not in preset_names():
+    for name in releases_of(resolve_preset(preset)):
+        if name == preset:
             continue
         changed, pipeline = apply_settings(module, settings, resolve_preset(name))
         try:

@@ -6,22 +6,19 @@ its body's and its condition's parameter are read by ``get-tuple-element`` only.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
 from layoutsim.ir.payloads import TupleIndexPayload
-from layoutsim.ir.shape import Shape, TupleShape, tuple_shape
+from layoutsim.ir.shape import Shape, tuple_shape
+from layoutsim.passes.loops.carried import Callers, element_shapes, is_element, loops
 from layoutsim.passes.replace import remove_with_unused_operands
 
 
 def plain_loops(module: Module) -> list[Instruction]:
     """The loops of the form above, in stored order."""
-    instructions = [i for computation in module.computations for i in computation.instructions]
-    callers = Counter(callee for instruction in instructions for callee in instruction.called_computations)
-    loops = [i for i in instructions if i.opcode is Opcode.WHILE]
-    return [loop for loop in loops if all(callers[c] == 1 for c in loop.called_computations) and _is_plain(loop)]
+    callers = Callers(module)
+    return [loop for loop in loops(module.computations) if callers.are_own(loop) and _is_plain(loop)]
 
 
 def _is_plain(loop: Instruction) -> bool:
@@ -42,11 +39,7 @@ def readers_of(holder: Instruction, element: int) -> list[Instruction]:
 
 def is_invariant(loop: Instruction, element: int) -> bool:
     """Whether the body hands the element on as it gets it."""
-    handed_on = loop.body.root.operand(element)
-    parameter = loop.body.parameters[0]
-    return (
-        handed_on.opcode is Opcode.GET_TUPLE_ELEMENT and handed_on.operand(0) is parameter and handed_on.tuple_index == element
-    )
+    return is_element(loop.body.root.operand(element), loop.body.parameters[0], element)
 
 
 def drop_element(loop: Instruction, element: int) -> None:
@@ -54,7 +47,7 @@ def drop_element(loop: Instruction, element: int) -> None:
     dropped = loop.body.root.operand(element)
     loop.body.root.remove_operand(element)
     _own_initial(loop).remove_operand(element)
-    _set_shapes(loop, [s for i, s in enumerate(_elements(loop)) if i != element])
+    _set_shapes(loop, [s for i, s in enumerate(element_shapes(loop)) if i != element])
     remove_with_unused_operands(dropped)
     for holder in _holders(loop):
         for reader in holder.users:
@@ -69,15 +62,10 @@ def carry_instead(loop: Instruction, element: int, new: Instruction) -> None:
     """Start the loop with ``new`` as ``element``; its readers get that shape."""
     initial = _own_initial(loop)
     initial.replace_operand(element, new)
-    _set_shapes(loop, [new.shape if i == element else s for i, s in enumerate(_elements(loop))])
+    _set_shapes(loop, [new.shape if i == element else s for i, s in enumerate(element_shapes(loop))])
     for holder in _holders(loop):
         for reader in readers_of(holder, element):
             reader.shape = new.shape
-
-
-def _elements(loop: Instruction) -> tuple[Shape, ...]:
-    assert isinstance(loop.shape, TupleShape), loop
-    return loop.shape.elements
 
 
 def _own_initial(loop: Instruction) -> Instruction:

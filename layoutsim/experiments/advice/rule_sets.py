@@ -20,7 +20,7 @@ from enum import Enum
 from attrs import frozen
 
 from layoutsim.experiments.advice.report import Advice, measured
-from layoutsim.experiments.simulate import Simulation, backend_of, profile_of, simulate
+from layoutsim.experiments.simulate import Simulation, profile_of, releases_of, simulate
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
@@ -141,10 +141,8 @@ def _fitting(table: Mapping[str, Option], opcodes: Container[Opcode]) -> list[st
 
 
 def _releases(current: Pipeline) -> Iterator[RuleSet]:
-    for name in preset_names():
-        pipeline = resolve_preset(name)
-        if backend_of(pipeline) is backend_of(current):
-            yield RuleSet(pipeline, name, f"rules of {name}", "")
+    for name in releases_of(current):
+        yield RuleSet(resolve_preset(name), name, f"rules of {name}", "")
 
 
 def _options(current: Pipeline, options: Sequence[str]) -> Iterator[RuleSet]:

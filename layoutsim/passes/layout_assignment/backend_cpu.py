@@ -16,7 +16,7 @@ from layoutsim.passes.layout_assignment.backends import Backend, Demand, Operand
 from layoutsim.passes.layout_assignment.collective_rules import major_dimension_rules, with_plain_default
 from layoutsim.passes.layout_assignment.options import CollectiveRule
 from layoutsim.passes.layout_assignment.reasons import Rule
-from layoutsim.passes.layout_assignment.rules import array_of, as_array, custom_call_target
+from layoutsim.passes.layout_assignment.rules import array_of, as_array
 
 _SECTION = "6.5"
 ROW_MAJOR_KERNEL = Rule("row-major-kernel", _SECTION, "the kernel that runs this takes and writes C order")
@@ -76,7 +76,7 @@ def _needs_row_major(instruction: Instruction) -> bool:  # (1)
         case Opcode.DOT:
             return bool(instruction.payload_as(DotPayload).lhs_batch_dims) or _runs_matrix_kernel(instruction)
         case Opcode.CUSTOM_CALL:
-            return custom_call_target(instruction) == "TopK"
+            return instruction.custom_call_target == "TopK"
         case _:
             return False
 

@@ -49,7 +49,7 @@ from layoutsim.passes.layout_assignment.options import (
     ReshapeAlignment,
 )
 from layoutsim.passes.layout_assignment.reasons import Rule
-from layoutsim.passes.layout_assignment.rules import array_of, custom_call_target, dimensions_of, keeps_layout
+from layoutsim.passes.layout_assignment.rules import array_of, dimensions_of, keeps_layout
 
 _SECTION = "6.1"
 RAGGED_DOT = Rule("ragged-dot", _SECTION, "ragged products take and write default layouts")
@@ -148,7 +148,7 @@ def gpu_backend(
 
 
 def _keeps_layout(instruction: Instruction) -> bool:
-    return keeps_layout(instruction) or custom_call_target(instruction) == TOPK_TARGET
+    return keeps_layout(instruction) or instruction.custom_call_target == TOPK_TARGET
 
 
 def _reduced_elements(reduce: Instruction) -> int:
@@ -195,7 +195,7 @@ def _all_default(rule: Rule, operands: int) -> DemandRule:
 
 def _custom_call_rule(convolution: DemandRule) -> DemandRule:
     def demand(call: Instruction, view: View) -> Iterable[Demand]:
-        target = custom_call_target(call) or ""
+        target = call.custom_call_target
         if target in CONVOLUTION_TARGETS:
             return convolution(call, view)
         if target.startswith(_GEMM_PREFIX):

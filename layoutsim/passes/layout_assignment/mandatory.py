@@ -19,7 +19,6 @@ from layoutsim.passes.layout_assignment.plan import channel_of
 from layoutsim.passes.layout_assignment.reasons import Reason, Rule
 from layoutsim.passes.layout_assignment.rules import (
     array_of,
-    custom_call_target,
     is_constrained_collective,
     orders_match,
     without_memory_space,
@@ -256,7 +255,7 @@ def constrain_custom_call(state: State, call: Instruction) -> None:
 
 def is_layout_constraint(call: Instruction) -> bool:
     """Whether it is the custom call that does nothing but fix a layout."""
-    return custom_call_target(call) == "LayoutConstraint"
+    return call.custom_call_target == "LayoutConstraint"
 
 
 def custom_call_operand_shapes(call: Instruction) -> tuple[Shape, ...]:

@@ -57,16 +57,10 @@ KEEPS_LAYOUT = (
 )
 
 
-def custom_call_target(instruction: Instruction) -> str | None:
-    """The target of a custom call, ``None`` for every other instruction."""
-    payload = instruction.payload
-    return payload.custom_call_target if isinstance(payload, CustomCallPayload) else None
-
-
 def keeps_layout(instruction: Instruction) -> bool:
     """Whether same-rank operands must have the result's layout (XLA: not InstructionCanChangeLayout)."""
     if instruction.opcode is Opcode.CUSTOM_CALL:
-        return custom_call_target(instruction) == "LayoutConstraint"
+        return instruction.custom_call_target == "LayoutConstraint"
     return instruction.opcode in KEEPS_LAYOUT
 
 

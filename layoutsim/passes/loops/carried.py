@@ -41,9 +41,9 @@ class Callers:
         """Every call of ``computation``, one entry for each time it is named."""
         return tuple(self._found.get(computation, ()))
 
-    def are_own(self, loop: Instruction) -> bool:
-        """Whether nothing but ``loop`` calls its body and its condition."""
-        return all(len(self.of(callee)) == 1 for callee in loop.called_computations)
+    def are_own(self, caller: Instruction) -> bool:
+        """Whether nothing else calls what ``caller`` calls: a loop's body and condition, a conditional's branches."""
+        return all(len(self.of(callee)) == 1 for callee in caller.called_computations)
 
     def make_own(self, loop: Instruction) -> None:
         """Give ``loop`` clones of what others call, too."""

@@ -36,13 +36,13 @@ from attrs import frozen
 from layoutsim.analysis.trip_count import execution_counts
 from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, Shape, byte_size, replace_subshape, subshape
 from layoutsim.ir.clone import clone_module
-from layoutsim.passes.base import Pass, Remark
+from layoutsim.passes.base import Remark
 from layoutsim.passes.layout_assignment.copy_attributes import copied_attributes
 from layoutsim.passes.layout_assignment.layout_math import equal_without_ones
 from layoutsim.passes.layout_assignment.rules import array_of
 from layoutsim.passes.loops.carried import Callers
 from layoutsim.passes.loops.copy_flow import CopyFlow
-from layoutsim.passes.loops.moved_copies import MovedCopies
+from layoutsim.passes.loops.moved_copies import MovedCopies, MovesCopies
 from layoutsim.passes.loops.peak import peak_bytes
 from layoutsim.passes.replace import has_control_edges, remove_with_unused_operands
 from layoutsim.passes.sharing_rules import SharingRules
@@ -57,7 +57,7 @@ class Choose(Enum):
 
 
 @frozen(kw_only=True)
-class CopySinking(Pass):
+class CopySinking(MovesCopies):
     """Copy slices inside loops instead of what they are taken from in front of them.
 
     Attributes:

@@ -1,13 +1,14 @@
-"""What a pass behind layout assignment tells that moves copies, so that reports follow them."""
+"""Passes behind layout assignment that move its copies, and what they tell, so that reports follow them."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from layoutsim.ir import Instruction
-from layoutsim.passes.base import PassResult
+from layoutsim.ir import Instruction, Module
+from layoutsim.passes.base import Pass, PassResult
 
 
 @frozen(eq=False)
@@ -19,3 +20,10 @@ class MovedCopies(PassResult):
     """
 
     moved: Mapping[Instruction, tuple[Instruction, ...]] = field(factory=dict[Instruction, tuple[Instruction, ...]], repr=False)
+
+
+class MovesCopies(Pass):
+    """A pass that moves copies; right behind layout assignment its copies are reported where they are afterwards."""
+
+    @abstractmethod
+    def run(self, module: Module) -> MovedCopies: ...

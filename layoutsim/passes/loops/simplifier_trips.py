@@ -39,15 +39,7 @@ def _inlined(loop: Instruction) -> Instruction:
     made = {parameter: loop.operand(0)}
     for instruction in post_order(loop.body):
         if instruction is not parameter:
-            made[instruction] = parent.add(
-                instruction.opcode,
-                instruction.shape,
-                [made[operand] for operand in instruction.operands],
-                payload=instruction.payload,
-                name=instruction.name,
-                called_computations=instruction.called_computations,
-                attributes=instruction.attributes,
-            )
+            made[instruction] = parent.add_like(instruction, [made[operand] for operand in instruction.operands])
     for old, new in made.items():
         if old is not parameter:
             for before in old.control_predecessors:

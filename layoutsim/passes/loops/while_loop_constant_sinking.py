@@ -101,9 +101,7 @@ def _uses(loop: Instruction, number: int) -> list[tuple[Computation, Instruction
 
 def _made_in(computation: Computation, value: Instruction) -> Instruction:
     operands = [_made_in(computation, operand) for operand in value.operands]
-    return computation.add(
-        value.opcode, value.shape, operands, payload=value.payload, name=value.name, attributes=value.attributes
-    )
+    return computation.add_like(value, operands)
 
 
 def _replace(element: Instruction, constant: Instruction, root: Instruction | None, number: int) -> None:

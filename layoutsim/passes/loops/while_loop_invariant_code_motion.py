@@ -38,13 +38,12 @@ from attrs import frozen
 
 from layoutsim.analysis.side_effects import has_side_effect
 from layoutsim.analysis.trip_count import trip_count
-from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, Shape, TupleShape, array_leaves, byte_size
-from layoutsim.ir.payloads import CustomCallPayload
+from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, TupleShape, total_bytes
 from layoutsim.ir.traverse import computations_post_order, post_order
-from layoutsim.passes.base import Pass, Remark
+from layoutsim.passes.base import Remark
 from layoutsim.passes.dead_code import DeadCodeElimination
 from layoutsim.passes.loops.carried import Callers, invariant_elements, loops, widen
-from layoutsim.passes.loops.moved_copies import MovedCopies
+from layoutsim.passes.loops.moved_copies import MovedCopies, MovesCopies
 from layoutsim.passes.replace import has_control_edges, replace_instruction
 from layoutsim.passes.tuple_simplifier import TupleSimplifier
 
@@ -64,7 +63,7 @@ _DISABLED = "_xla_disable_loop_instr_hoisting"
 
 
 @frozen(kw_only=True)
-class WhileLoopInvariantCodeMotion(Pass):
+class WhileLoopInvariantCodeMotion(MovesCopies):
     """Move what a loop computes anew each time from the same values in front of it.
 
     Attributes:
@@ -130,12 +129,12 @@ class WhileLoopInvariantCodeMotion(Pass):
         return opcode is Opcode.CONSTANT or self._is_small_enough(instruction)
 
     def _is_small_enough(self, instruction: Instruction) -> bool:  # (4)
-        made = array_bytes(instruction.shape)
+        made = total_bytes(instruction.shape)
         if self.max_bytes is not None and made > self.max_bytes:
             return False
         if self.size_inflation_ratio is None:
             return True
-        return made <= self.size_inflation_ratio * sum(array_bytes(operand.shape) for operand in instruction.operands)
+        return made <= self.size_inflation_ratio * sum(total_bytes(operand.shape) for operand in instruction.operands)
 
     def _is_not_alone(self, instruction: Instruction) -> bool:  # (3)
         match instruction.opcode:
@@ -144,14 +143,9 @@ class WhileLoopInvariantCodeMotion(Pass):
             case Opcode.RESHAPE:
                 return not self.reshapes
             case Opcode.CUSTOM_CALL:
-                return _target(instruction) == "Sharding"
+                return instruction.custom_call_target == "Sharding"
             case opcode:
                 return opcode in _NOT_ALONE
-
-
-def array_bytes(shape: Shape) -> int:
-    """Bytes of all arrays in a shape."""
-    return sum(byte_size(leaf) for _, leaf in array_leaves(shape))
 
 
 def _is_constant(instruction: Instruction) -> bool:
@@ -164,12 +158,7 @@ def _runs_once(loop: Instruction) -> bool:
 
 
 def _keeps_loop(instruction: Instruction) -> bool:
-    return instruction.opcode is Opcode.DOMAIN or _target(instruction) in _KEEPS_LOOPS
-
-
-def _target(instruction: Instruction) -> str:
-    payload = instruction.payload
-    return payload.custom_call_target if isinstance(payload, CustomCallPayload) else ""
+    return instruction.opcode is Opcode.DOMAIN or instruction.custom_call_target in _KEEPS_LOOPS
 
 
 def _apply(callers: Callers, loop: Instruction, hoisted: list[Instruction]) -> dict[Instruction, tuple[Instruction, ...]]:
@@ -202,15 +191,7 @@ def _outside(loop: Instruction, wanted: Instruction, outside: dict[Instruction, 
             continue
         stack.pop()
         if current not in outside:
-            outside[current] = parent.add(
-                current.opcode,
-                current.shape,
-                [outside[operand] for operand in current.operands],
-                payload=current.payload,
-                name=current.name,
-                called_computations=current.called_computations,
-                attributes=current.attributes,
-            )
+            outside[current] = parent.add_like(current, [outside[operand] for operand in current.operands])
     return outside[wanted]
 
 
