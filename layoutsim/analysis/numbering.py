@@ -5,8 +5,8 @@
    caller, a depth-first order takes its place.
 2. *Visiting order* of the call graph: depth first along calls in the order in which a computation stores its instructions. A
    dump prints instructions in another order (as scheduled), but computations in this one.
-3. *Instruction order*: post-order, beginning from what nobody uses in stored order. In a scheduled module instructions stand
-   as scheduled; there unused parameters are taken to have been stored first, by number, and the root last but for the
+3. *Instruction order*: post-order, beginning from what nobody uses in stored order. Where instructions stand just as they are
+   scheduled, as in a dump, unused parameters are taken to have been stored first, by number, and the root last but for the
    ``-done`` of asynchronous operations, which passes make late.
 4. *Execution order*: instructions as they would run one after the other. Instructions of the entry in post-order; in front of
    a ``call``, ``async-start`` or ``conditional`` what it calls, in front of a ``while`` its condition, then its body.
@@ -61,10 +61,16 @@ def _callees_come_first(order: Sequence[Computation]) -> bool:
 
 def instruction_order(computation: Computation) -> list[Instruction]:
     """Order (3)."""
-    if computation.parent is None or computation.parent.schedule is None:
+    if not _stands_as_scheduled(computation):
         return post_order(computation)
     seeds = [i for i in computation.instructions if not i.user_count]
     return post_order(computation, sorted(seeds, key=_stored_rank)) if len(seeds) > 1 else post_order(computation)
+
+
+def _stands_as_scheduled(computation: Computation) -> bool:
+    """Whether stored order is only that of the schedule, as it is in what was read from text."""
+    schedule = computation.parent.schedule if computation.parent is not None else None
+    return schedule is not None and tuple(schedule.sequences.get(computation, ())) == computation.instructions
 
 
 def _stored_rank(unused: Instruction) -> tuple[int, int]:

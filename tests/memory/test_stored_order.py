@@ -48,3 +48,14 @@ def test_values_that_several_reach_tell_nothing() -> None:
     main = parse_module(MODULE).entry
 
     assert [i.name for i in stored_order(main, {"p": 9, "b": 5, "e": 7})] == ["p", "a", "b", "c", "d", "e"]
+
+
+def test_stored_order_counts_where_it_is_not_that_of_the_schedule() -> None:
+    # As after our own passes: c is stored before d, and scheduled behind it.
+    module = parse_module(MODULE)
+    main = module.entry
+    p, a, b, c, d, e = main.instructions
+    assert module.schedule is not None
+    module.schedule.sequences[main] = [p, a, b, d, c, e]
+
+    assert [i.name for i in instruction_order(main)] == ["p", "a", "b", "c", "d", "e"]
