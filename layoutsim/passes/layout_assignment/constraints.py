@@ -12,7 +12,7 @@ from __future__ import annotations
 from attrs import define, field
 
 from layoutsim.analysis.points_to import LogicalBuffer
-from layoutsim.ir import Computation, ComputationLayout, Layout, Shape, ShapeIndex
+from layoutsim.ir import ArrayShape, Computation, ComputationLayout, Layout, Shape, ShapeIndex
 from layoutsim.passes.layout_assignment.graph import Node
 from layoutsim.passes.layout_assignment.reasons import Reason
 from layoutsim.passes.layout_assignment.rules import as_array, with_layouts
@@ -68,7 +68,8 @@ class OperandConstraint:
 
     Attributes:
         layout: for arrays; ``None`` for tuples.
-        given_shape: the shape asked for, where it was given as a whole (always for tuples).
+        given_shape: the shape asked for, where it was given as a whole (always for tuples); what a ``reduce-scatter`` with
+            ``constrain_layout`` asks for its operand is of its result's size.
     """
 
     node: Node
@@ -80,10 +81,25 @@ class OperandConstraint:
     priority: int
     reason: Reason
 
+    def has_order(self, layout: Layout) -> bool:
+        """Whether this asks for an array with the dimensions in this order."""
+        return self.layout is not None and self.layout.minor_to_major == layout.minor_to_major
+
+    @property
+    def is_of_other_size(self) -> bool:
+        """Whether the shape asked for is not of the operand's size; XLA takes any demand after it for another one then."""
+        given, operand = self.given_shape, self.node.operands[self.number].shape
+        return isinstance(given, ArrayShape) and isinstance(operand, ArrayShape) and given.dimensions != operand.dimensions
+
+    @property
+    def stated_shape(self) -> Shape:
+        """The shape asked for as it was given, of another size or not."""
+        return self.given_shape if self.given_shape is not None else self.shape
+
     @property
     def shape(self) -> Shape:
         """The operand's shape with the layouts asked for."""
-        if self.given_shape is not None:
+        if self.given_shape is not None and not self.is_of_other_size:
             return self.given_shape
         assert self.layout is not None, self
         return with_layouts(self.node.operands[self.number].shape, {(): self.layout})

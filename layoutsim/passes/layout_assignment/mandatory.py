@@ -111,9 +111,8 @@ def _constrain_collective(state: State, collective: Instruction) -> None:
     node, shape = state.node(collective), collective.shape
     state.store.set_instruction(shape, node, reasons.CONSTRAINED_COLLECTIVE)
     for number in range(collective.operand_count):
-        result = array_of(shape.elements[number] if isinstance(shape, TupleShape) else shape)
-        wanted = array_of(collective.operand(number).shape).with_layout(result.layout)  # a reduce-scatter's is larger
-        state.store.set_operand(wanted, node, number, reasons.CONSTRAINED_COLLECTIVE)
+        wanted = shape.elements[number] if isinstance(shape, TupleShape) else shape
+        state.store.set_operand(wanted, node, number, reasons.CONSTRAINED_COLLECTIVE, any_size=True)
 
 
 def _constrain_channel(state: State, all_reduce: Instruction) -> None:

@@ -170,7 +170,7 @@ class Store:
         if standing is not None and (
             not mandatory
             or self._insists_more(standing, priority)
-            or (standing.layout is not None and standing.layout.minor_to_major == layout.minor_to_major)
+            or (standing.has_order(layout) and not standing.is_of_other_size)
         ):
             return
         if not mandatory:
@@ -189,9 +189,13 @@ class Store:
         leaf_causes: LeafCauses | None = None,
         mandatory: bool = True,
         depth_first: bool = True,
+        any_size: bool = False,
         by: Instruction | None = None,
     ) -> None:
         """Ask for the layouts of ``shape``, an array's or a tuple's, on an operand.
+
+        Args:
+            any_size: the operand may be of another size.
 
         Raises:
             LayoutError: the operand has another shape.
@@ -200,14 +204,14 @@ class Store:
         if array is not None and array.rank == 0:
             return
         operand = node.operands[number]
-        if not compatible(_unwrapped(shape), _unwrapped(operand.shape)):
+        if not any_size and not compatible(_unwrapped(shape), _unwrapped(operand.shape)):
             raise LayoutError(
                 f"{node.instruction.name}: operand {number} has shape {operand.shape}, which cannot get the layout of {shape}"
             )
         priority = self._priority(None, rule, mandatory)
         standing = node.constraints[number]
         if standing is not None and (
-            not mandatory or self._insists_more(standing, priority) or orders_match(standing.shape, shape)
+            not mandatory or self._insists_more(standing, priority) or orders_match(standing.stated_shape, shape)
         ):
             return
         if not mandatory:

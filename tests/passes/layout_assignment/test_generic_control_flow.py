@@ -1,7 +1,7 @@
 """Loops, conditionals, calls, transfers and collectives in the generic pass (layout spec, 15.A)."""
 
 from layoutsim.passes.layout_assignment import ComputationOrder, CopyKind
-from tests.passes.layout_assignment.running import WITHOUT_LAYOUTS, Run
+from tests.passes.layout_assignment.running import GPU, WITHOUT_LAYOUTS, Run
 
 
 def test_branches_return_one_layout() -> None:  # A17
@@ -490,3 +490,24 @@ ENTRY e {
 
     assert run.operands("r") == ["copy{0,1}(p)"]
     assert run.expression(run.root) == "copy{1,0}(r)"
+
+
+def test_a_demand_after_that_of_a_constrained_reduce_scatter_is_followed_anew() -> None:
+    # The GPU asks for the same layout, but XLA compares it with a shape of the result's size. So it is this demand that p, of
+    # which the caller leaves the layout open, hears of first, and not that of the result of n.
+    text = """
+HloModule m, replica_count=4, entry_computation_layout={(f32[1,32])->(f32[1,16]{1,0}, f32[1,32]{1,0})}
+sum {
+  ROOT x = f32[] parameter(0)
+  y = f32[] parameter(1)
+}
+ENTRY e {
+  p = f32[1,32] parameter(0)
+  s = f32[1,16]{0,1} reduce-scatter(p), replica_groups={{0,1},{2,3}}, constrain_layout=true, dimensions={1}, to_apply=sum
+  n = f32[1,32] negate(p)
+  ROOT t = (f32[1,16], f32[1,32]) tuple(s, n)
+}"""
+    run = Run(text, GPU)
+
+    assert run.layout("p") == "{0,1}"
+    assert run.operands("s") == ["p"]
