@@ -5,6 +5,9 @@
 2. A parameter of the body that nobody uses goes, and the fusion's operand with it; then whatever only that operand needed. The
    parameters behind it are made anew as ``param_N``.
 
+The value that a fusion becomes (1) keeps the shape it has inside, which in XLA is one without a layout. Later passes see that:
+an update in place whose result has no layout may not overwrite its operand, and the operand is copied inside the fusion.
+
 XLA asks nothing about side effects of that operand (2): it goes even if it has some. A parameter of a fusion around this one
 that (2) leaves unused goes when the pass runs next.
 
@@ -62,7 +65,6 @@ def _become_the_value(fusion: Instruction, index: int) -> None:
     for element in fusion.users:
         replace_instruction(element, fusion, relay_control=True)
     body.root = old_root.operand(index)
-    body.root.shape = fusion.shape  # layout assignment leaves what is inside a fusion without layout, but not its root
     remove_with_unused_operands(old_root)
 
 

@@ -49,7 +49,7 @@ S5, S7 and S8 hold. What each finding is about:
 
 **Layouts** (``layouts``; L1, L2, L4, L5 and L7 only in layout-sensitive runs)
 
-* L1  Every array has a layout.
+* L1  Every array has a layout. (Others compare only what has one.)
 * L2  Data that passes through tuples, calls, loops, branches, transfers and updates keeps its layout.
 * L3  Opcodes that may not change layouts have operands of the result's layout (option).
 * L4  A bitcast has as many bytes as its operand, in the same memory.

@@ -6,7 +6,7 @@ from attrs import evolve
 from layoutsim.errors import VerificationError
 from layoutsim.ir import Attributes, ElementType, Module, array_shape
 from layoutsim.ir.payloads import CustomCallPayload
-from layoutsim.text import parse_module
+from layoutsim.text import ParseOptions, parse_module
 from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT, VerifyOptions, check, verify
 
 SCHEDULED = """
@@ -193,3 +193,24 @@ def test_element_sizes_need_not_agree_until_xla_has_set_them() -> None:
 
     assert verify(parse_module(PACKED), AFTER_LAYOUT_ASSIGNMENT) == []
     assert [finding.invariant for finding in verify(parse_module(PACKED), settled)] == ["L3", "L2"]
+
+
+BARE_ROOT = """
+HloModule m
+
+f {
+  p = f32[4,8]{1,0} parameter(0)
+  ROOT n = f32[4,8] negate(p)
+}
+
+ENTRY main {
+  x = f32[4,8]{1,0} parameter(0)
+  ROOT y = f32[4,8]{1,0} fusion(x), kind=kLoop, calls=f
+}
+"""
+
+
+def test_a_layout_missing_at_a_root_is_one_finding_and_not_also_one_at_the_fusion() -> None:
+    module = parse_module(BARE_ROOT, options=ParseOptions(fill_missing_layouts=False))
+
+    assert [(finding.where, finding.invariant) for finding in verify(module, AFTER_LAYOUT_ASSIGNMENT)] == [("f/n", "L1")]
