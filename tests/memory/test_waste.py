@@ -1,12 +1,17 @@
 """Classes of the buffers at the peak: each kind of waste in the smallest module that has it."""
 
+from pathlib import Path
+
 import pytest
 
+from layoutsim.load import load
 from layoutsim.memory.assignment import assign_buffers
-from layoutsim.memory.profile import GPU, MemoryProfile
+from layoutsim.memory.profile import CPU, GPU, MemoryProfile
 from layoutsim.memory.tpu import TPU
 from layoutsim.memory.waste import Waste, WasteReport, WasteRow, waste_report
 from layoutsim.text import parse_module
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
 
 
 def report(text: str, profile: MemoryProfile = GPU) -> WasteReport:
@@ -141,6 +146,15 @@ def test_a_widened_array_that_a_loop_reads_is_a_hoisted_up_cast():
 
     assert found.waste is Waste.UP_CAST
     assert found.reason == "wide widens h from bf16 to f32 before loop"
+
+
+def test_the_cpu_compiler_hoists_the_up_cast_of_all_weights_of_a_scan():
+    # bf16[5,16,16] widened to f32 before the loop: 5*16*16*4 = 5,120 bytes (jax-ml/jax#20303, case 03).
+    module = load(FIXTURES / "scan_transposed" / "cpu-0.10.2" / "final.hlo")
+    found = row(waste_report(assign_buffers(module, CPU)), "wrapped_convert")
+
+    assert (found.waste, found.size) == (Waste.UP_CAST, 5_120)
+    assert found.reason == "wrapped_convert widens weights.1 from bf16 to f32 before while.1"
 
 
 def test_a_value_that_only_a_select_still_reads_is_kept_alive_by_it():
