@@ -10,6 +10,7 @@ from layoutsim.analysis.source_lines import source_line
 from layoutsim.analysis.values import Value
 from layoutsim.experiments.simulate import memory_rows, profile_of
 from layoutsim.garbage import no_collection
+from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import byte_size, index_text, shape_text
 from layoutsim.memory.assignment import assign_buffers
@@ -147,6 +148,16 @@ class MemoryView:
         found = [_peak_buffer(allocation_of[value], value) for value, _ in find_peak(self.assignment).alive]
         return tuple(sorted(found, key=lambda buffer: (-buffer.size_bytes, buffer.name)))
 
+    @cached_property
+    def peak_instruction(self) -> Instruction | None:
+        """What begins when the peak is reached; ``None`` if nothing is alive but what lives all the time."""
+        return find_peak(self.assignment).at
+
+    @property
+    def _peak_moment(self) -> str:
+        at = self.peak_instruction
+        return f", when {at.name} begins in {at.parent.name}" if at is not None else ""
+
     def to_json(self) -> dict[str, object]:
         return {
             "allocations": [
@@ -161,6 +172,7 @@ class MemoryView:
                 for allocation, reported in zip(self.assignment.allocations, self.report.allocations, strict=True)
             ],
             **self.summary.to_json(),
+            "peak_instruction": self.peak_instruction.name if self.peak_instruction is not None else None,
             "peak": [buffer.to_json() for buffer in self.peak],
             "waste": {"rows": [row.to_json() for row in self.waste.rows], "bytes": dict(self.waste.bytes_by_class)},
             "donations": [donation.to_json() for donation in self.donations.donations],
@@ -177,7 +189,7 @@ class MemoryView:
         )
         rest = len(self.peak) - len(shown)
         note = f"and {rest:,} smaller ones (--json lists all)" if rest else ""
-        peak = Rows("alive at the peak", columns, body, frozenset({"bytes", "≈"}), note)
+        peak = Rows(f"alive at the peak{self._peak_moment}", columns, body, frozenset({"bytes", "≈"}), note)
         return (memory_rows(self.summary), peak, self._waste_rows(), *(self._tpu_rows() if self.is_tpu else ()))
 
     def _waste_rows(self) -> Rows:

@@ -192,11 +192,20 @@ class _Judge:
         if ranges is None:
             return "their order is not known"
         parts = [
-            f"{value_label(value)} is live {live.start}..{live.end}" for value, live in zip(self._pair, ranges, strict=True)
+            f"{value_label(value)} is live {live.start}..{live.end}, {self._span(live.start, live.end)}"
+            for value, live in zip(self._pair, ranges, strict=True)
         ]
-        common = min(live.end for live in ranges) - max(live.start for live in ranges)
-        note = f", both from {max(live.start for live in ranges)} to {min(live.end for live in ranges)}" if common >= 0 else ""
-        return f"{parts[0]}, {parts[1]}{note}"
+        start, end = max(live.start for live in ranges), min(live.end for live in ranges)
+        both = f"; both {start}..{end}, {self._span(start, end)}" if start <= end else ""
+        return f"{parts[0]}; {parts[1]}{both}"
+
+    def _span(self, start: int, end: int) -> str:
+        first, last = self._instruction_at(start), self._instruction_at(end)
+        return f"at {first}" if first == last else f"from {first} to {last}"
+
+    def _instruction_at(self, time: int) -> str:
+        instructions = self._assignment.ranges.schedule.instructions
+        return instructions[time].name if time < len(instructions) else "the end"
 
     def _can_take_over(self, early: Value, late: Value) -> bool:
         user = late.instruction

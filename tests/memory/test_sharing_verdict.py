@@ -69,14 +69,18 @@ def test_values_that_follow_one_another_share_bytes():
     found = verdict(STRAIGHT, "a", "b")
 
     assert found.verdict is Verdict.SAME_BYTES
-    assert found.to_text().startswith("a and b share memory: a is live 2..3, b is live 3..4, both from 3 to 3; allocation ")
+    assert found.to_text().startswith(
+        "a and b share memory: a is live 2..3, from a to b; b is live 3..4, from b to c; both 3..3, at b; allocation "
+    )
 
 
 def test_an_instruction_that_reads_while_it_writes_does_not_share_with_its_operand():
     found = verdict(STRAIGHT, "b", "c")
 
     assert found.verdict is Verdict.CANNOT_TAKE_OVER
-    assert found.reason.startswith("c (reverse) cannot be written over b while it reads it; b is live 3..4, c is live 4..5")
+    assert found.reason.startswith(
+        "c (reverse) cannot be written over b while it reads it; b is live 3..4, from b to c; c is live 4..5, from c to d"
+    )
 
 
 def test_values_live_together_do_not_share():
