@@ -10,7 +10,7 @@ from layoutsim.memory.heaps.canonical import CanonicalSearch, Outcome
 from layoutsim.memory.heaps.conflicts import ConflictGraph
 from layoutsim.memory.heaps.lower_bound import live_peak
 from layoutsim.memory.problem import EventRecorder, Problem
-from tests.memory.heaps.test_anytime import cut_rectangle
+from tests.memory.heaps.instances import cut_rectangle
 from tests.memory.packing import problem_from
 
 
