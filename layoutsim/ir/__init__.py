@@ -38,6 +38,7 @@ from layoutsim.ir.shape import (
     true_rank,
     tuple_shape,
     with_default_layout,
+    with_static_dimensions,
     without_layout,
 )
 
@@ -93,5 +94,6 @@ __all__ = [
     "true_rank",
     "tuple_shape",
     "with_default_layout",
+    "with_static_dimensions",
     "without_layout",
 ]

@@ -237,6 +237,12 @@ def map_arrays(shape: Shape, change: Callable[[ArrayShape], ArrayShape]) -> Shap
 
 
 @cache
+def with_static_dimensions(shape: Shape) -> Shape:
+    """``shape`` with the dimensions of every array static at their bounds."""
+    return map_arrays(shape, ArrayShape.with_static_dimensions)
+
+
+@cache
 def without_layout(shape: Shape) -> Shape:
     """``shape`` with every layout unset."""
     return map_arrays(shape, lambda leaf: leaf.with_layout(None))

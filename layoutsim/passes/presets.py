@@ -28,9 +28,10 @@ from layoutsim.passes.loops.copy_sinking import CopySinking
 from layoutsim.passes.pipeline import Pipeline
 from layoutsim.passes.registry import did_you_mean, option_names, parse_pass, parse_pipeline, split_outside_braces
 
-_GPU_MEMORY = "copy-insertion,schedule,post-scheduling-copies"
+_PACKED = "sub-byte-size-setter"
+_GPU_MEMORY = f"{_PACKED},copy-insertion,schedule,post-scheduling-copies"
 _GPU_0_6_SCHEDULE = "schedule{rules=default weighing=buffers overlap-all-gathers=false}"
-_GPU_0_6_MEMORY = f"copy-insertion,{_GPU_0_6_SCHEDULE},post-scheduling-copies{{collective-memory=never}}"
+_GPU_0_6_MEMORY = f"{_PACKED},copy-insertion,{_GPU_0_6_SCHEDULE},post-scheduling-copies{{collective-memory=never}}"
 _GPU_0_6_RULES = (
     "layout-assignment{backend=gpu reshape-alignment=size-1-most-major reduction-pull=large-or-divisor "
     "constrain-ragged-dot=false constrain-bitcast-convert=false transparent-copies=false outputs-follow-aliases=false}"
@@ -43,7 +44,7 @@ _PRESETS = {
     "xla-gpu-0.10.2": f"{_DEGENERATE},flatten-call-graph,layout-assignment{{backend=gpu}},{_GPU_MEMORY}",
     "xla-gpu-proposed": f"{_DEGENERATE},flatten-call-graph,"
     f"layout-assignment{{backend=gpu loop-invariants=caller}},{_GPU_MEMORY}",
-    "xla-cpu-0.10.2": "flatten-call-graph,layout-assignment{backend=cpu},copy-insertion{rules=cpu},"
+    "xla-cpu-0.10.2": f"flatten-call-graph,layout-assignment{{backend=cpu}},{_PACKED},copy-insertion{{rules=cpu}},"
     "schedule{algorithm=breadth-first rules=cpu gpu=false}",
 }
 

@@ -33,6 +33,7 @@ _PASSES = {
     "reduce-scatter-major-dimension": "reduce_scatter_major_dimension:ReduceScatterMajorDimension",
     "reduce-scatter-remove-degenerate-dims": "collective_degenerate_dims:ReduceScatterRemoveDegenerateDims",
     "schedule": "schedule:ScheduleModule",
+    "sub-byte-size-setter": "sub_byte_size_setter:SubByteSizeSetter",
     "tuple-simplifier": "tuple_simplifier:TupleSimplifier",
     "while-loop-constant-sinking": "loops.while_loop_constant_sinking:WhileLoopConstantSinking",
     "while-loop-invariant-code-motion": "loops.while_loop_invariant_code_motion:WhileLoopInvariantCodeMotion",

@@ -71,6 +71,7 @@ _RARE: list[tuple[int, Step]] = [
     (3, reduction.sort),
     (1, reduction.top_k),
     (1, elementwise.map_elements),
+    (3, elementwise.pack),
     (6, collective.all_gather),
     (3, collective.all_reduce),
     (3, collective.reduce_scatter),
@@ -137,12 +138,21 @@ def _weighted(*families: list[tuple[int, Step]]) -> tuple[Step, ...]:
 _SIMPLE_TABLE = _weighted(_SIMPLE)
 
 
+def step_names(*, executable: bool) -> frozenset[str]:
+    """What :attr:`Limits.only` may name."""
+    return frozenset(name for name, _, _ in _named_steps(executable=executable))
+
+
+def _named_steps(*, executable: bool) -> list[tuple[str, int, Step]]:
+    steps = [*_SIMPLE, *_RARE, *([] if executable else _NOT_EXECUTABLE)]
+    named = [(step.__name__, weight, step) for weight, step in steps]
+    return named + [(name, weight, step) for name, (weight, step) in zip(_CONTROL_NAMES, _CONTROL, strict=True)]
+
+
 @cache
 def _table(*, executable: bool, only: frozenset[str]) -> tuple[Step, ...]:
     """The steps to pick from, each as often as it weighs."""
-    steps = [*_SIMPLE, *_RARE, *([] if executable else _NOT_EXECUTABLE)]
-    named = [(step.__name__, weight, step) for weight, step in steps]
-    named += [(name, weight, step) for name, (weight, step) in zip(_CONTROL_NAMES, _CONTROL, strict=True)]
+    named = _named_steps(executable=executable)
     if unknown := sorted(only - {name for name, _, _ in named}):
         raise InputError(f"no steps are called {', '.join(unknown)}; known: {', '.join(name for name, _, _ in named)}")
     return _weighted([(weight, step) for name, weight, step in named if name in only or not only])

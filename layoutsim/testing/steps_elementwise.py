@@ -8,6 +8,7 @@ from layoutsim.testing.chooser import chance
 from layoutsim.testing.scope import BF16, F16, F32, PRED, S8, S32, Scope, scalar_function
 
 _FLOATING = (F32, BF16, F16)
+_PACKED = (ElementType.S4, ElementType.U4, ElementType.S4, ElementType.S2, ElementType.U2)
 _NARROW = {2: ElementType.S16, 4: ElementType.S8}
 
 
@@ -45,6 +46,12 @@ def convert(scope: Scope) -> None:
     assert isinstance(operand.shape, ArrayShape)
     options = [t for t in (F32, BF16, F16, S32, S8) if t is not operand.shape.element_type]
     scope.keep(scope.builder.convert(operand, scope.chooser.pick(options)))
+
+
+def pack(scope: Scope) -> None:
+    """An element type narrower than a byte."""
+    operand = scope.any_array(lambda s: s.element_type is not PRED)
+    scope.keep(scope.builder.convert(operand, scope.chooser.pick(_PACKED)))
 
 
 def reduce_precision(scope: Scope) -> None:

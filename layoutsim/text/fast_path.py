@@ -19,7 +19,7 @@ from typing import NoReturn
 from attrs import define, frozen
 
 from layoutsim.errors import ParseError
-from layoutsim.ir import NO_ATTRIBUTES, Attributes, Computation, Instruction, Opcode, Shape
+from layoutsim.ir import NO_ATTRIBUTES, Attributes, Computation, Instruction, Opcode, Shape, with_static_dimensions
 from layoutsim.ir.payloads import ConstantPayload, ParameterPayload, Payload
 from layoutsim.text.instruction_parts import OPCODES, common_attributes
 from layoutsim.text.lexer import PRIMITIVES, RESERVED, Kind, Lexer
@@ -228,7 +228,7 @@ class FastReader:
                 raise _NotFastError
         elif opcode is Opcode.CONSTANT:
             payload = self.constants.get((shape_text, operands_text)) or self._read_constant(shape_text, operands_text)
-            shape = payload.literal.shape
+            shape = with_static_dimensions(shape)
         elif operands_text:
             if "/" in operands_text:
                 operands_text = _INDEX_COMMENT.sub("", operands_text)

@@ -22,6 +22,7 @@ from layoutsim.ir import (
     TupleShape,
     compatible,
     leaves,
+    with_static_dimensions,
 )
 from layoutsim.ir.payloads import AsyncPayload, ConstantPayload, ParameterPayload, Payload, TupleIndexPayload
 from layoutsim.text.instruction_parts import (
@@ -183,7 +184,7 @@ class InstructionParser:
         lexer.expect("(")
         literal = read_literal(lexer, head.shape)
         lexer.expect(")", "')' behind the literal")
-        head.shape = literal.shape
+        head.shape = with_static_dimensions(head.shape)
         return ConstantPayload(literal)
 
     def _read_operands(self, scope: Scope) -> list[Instruction]:
