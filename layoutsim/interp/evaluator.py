@@ -39,6 +39,7 @@ from layoutsim.interp.rounding import finish
 from layoutsim.interp.values import (
     TOKEN_VALUE,
     Array,
+    DivergenceError,
     Value,
     as_array,
     as_tuple,
@@ -323,7 +324,8 @@ class Interpreter:
         here = [device for device in group if device in place]
         if here and len(here) != len(group):
             missing = sorted(set(group) - set(here))
-            raise fail(instruction, f"divergent collective: devices {here} wait for {missing}, which run other code")
+            message = f"divergent collective: devices {here} wait for {missing}, which run other code"
+            raise DivergenceError(str(fail(instruction, message)))
         return bool(here)
 
     def _permute(self, instruction: Instruction, devices: tuple[int, ...], operands: list[PerDevice]) -> list[Value]:

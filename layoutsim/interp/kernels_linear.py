@@ -12,6 +12,9 @@ from layoutsim.interp.values import Array, Value
 from layoutsim.ir import ArrayShape, TupleShape
 from layoutsim.ir.payloads import BatchNormPayload, CholeskyPayload, FftPayload, TriangularSolvePayload
 
+_BLOCK = 128
+"""XLA takes matrices apart into blocks of this size."""
+
 # -- transforms and matrices -----------------------------------------------------------------------------------------------
 
 
@@ -38,49 +41,101 @@ def _fft(call: Call) -> Value:
 def _cholesky(call: Call) -> Value:
     """The factor on the side that was read; the other triangle is zero, and a matrix without a factor gives NaN."""
     lower = call.instruction.payload_as(CholeskyPayload).lower
-    x = call.array(0)
-    half = np.tril(x) if lower else np.conj(np.swapaxes(np.triu(x), -1, -2))
-    strict = np.tril(half, -1)
-    symmetric = half + np.conj(np.swapaxes(strict, -1, -2))
-    flat = symmetric.reshape((math.prod(x.shape[:-2]), *x.shape[-2:]))
-    factors = np.array([_factor(matrix) for matrix in flat]).reshape(x.shape) if flat.size else x
-    return finish(factors if lower else np.conj(np.swapaxes(factors, -1, -2)), call.element_type)
+    x = call.array(0) if lower else np.swapaxes(call.array(0), -1, -2)
+    with np.errstate(all="ignore"):
+        factor = _factor(x)
+    return finish(factor if lower else np.swapaxes(factor, -1, -2), call.element_type)
 
 
-def _factor(matrix: Array) -> Array:
-    try:
-        return np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return np.full(matrix.shape, np.nan, matrix.dtype)
+def _factor(x: Array) -> Array:
+    """Column by column, as XLA expands it (``xla/hlo/transforms/expanders/cholesky_expander.cc``).
+
+    A matrix fails where a root on the diagonal is NaN. A root of zero does not: what is divided by it is infinite, or NaN.
+    """
+    size = x.shape[-1]
+    lower, failed = np.zeros_like(x), np.zeros(x.shape[:-2], bool)
+    for j in range(size):
+        column = x[..., j:, j] - (lower[..., j:, :j] @ np.conj(lower[..., j, :j, None]))[..., 0]
+        root = np.sqrt(np.real(column[..., 0]))
+        failed |= np.isnan(root)
+        is_block_of_one = j == size - 1 and not j % _BLOCK
+        lower[..., j:, j] = root[..., None] if is_block_of_one else column / root[..., None]
+    lower[failed] = np.nan
+    return lower
 
 
 @kernel("triangular-solve")
 def _triangular_solve(call: Call) -> Value:
+    """The way XLA's CPU compiler goes (``xla/service/triangular_solve_expander.cc``), as singular matrices show it.
+
+    A zero on the diagonal gives infinities row by row, and NaN where the inverse of a block is multiplied.
+    """
     payload = call.instruction.payload_as(TriangularSolvePayload)
     a, b = call.arrays
-    matrix = np.tril(a) if payload.lower else np.triu(a)
-    if payload.unit_diagonal:
-        eye = np.eye(a.shape[-1], dtype=a.dtype)
-        matrix = matrix * (1 - eye) + eye
-    lower = payload.lower
-    if payload.transpose_a in ("TRANSPOSE", "ADJOINT"):
-        matrix, lower = np.swapaxes(matrix, -1, -2), not lower
-        matrix = np.conj(matrix) if payload.transpose_a == "ADJOINT" else matrix
-    if payload.left_side:
-        return finish(_substitute(matrix, b, lower), call.element_type)
+    if not b.size:
+        return b
+    with np.errstate(all="ignore"):
+        return finish(_solved(_triangle(a, payload), b, payload), call.element_type)
+
+
+def _triangle(a: Array, payload: TriangularSolvePayload) -> Array:
+    """The half of the matrix that counts; selected, not multiplied, since the other half may hold anything."""
+    matrix = np.tril(a, -payload.unit_diagonal) if payload.lower else np.triu(a, payload.unit_diagonal)
+    return matrix + np.eye(a.shape[-1], dtype=a.dtype) if payload.unit_diagonal else matrix
+
+
+def _solved(matrix: Array, b: Array, payload: TriangularSolvePayload) -> Array:
+    is_transposed, size = payload.transpose_a in ("TRANSPOSE", "ADJOINT"), matrix.shape[-1]
+    if payload.transpose_a == "ADJOINT":
+        matrix = np.conj(matrix)
+    row_by_row = math.prod(matrix.shape[:-2]) > _BLOCK // 16 and size < _BLOCK // 4
+    if size == 1 or row_by_row:
+        inverses = None
+    else:
+        inverses = [_inverse(matrix[..., s : s + _BLOCK, s : s + _BLOCK], payload.lower) for s in range(0, size, _BLOCK)]
     # x op(a) = b is op(a)ᵀ xᵀ = bᵀ.
-    solved = _substitute(np.swapaxes(matrix, -1, -2), np.swapaxes(b, -1, -2), not lower)
-    return finish(np.swapaxes(solved, -1, -2), call.element_type)
+    if is_transposed is payload.left_side:
+        matrix = np.swapaxes(matrix, -1, -2)
+        inverses = [np.swapaxes(inverse, -1, -2) for inverse in inverses] if inverses else None
+    is_lower = payload.lower is (is_transposed is not payload.left_side)
+    right = b if payload.left_side else np.swapaxes(b, -1, -2)
+    solved = _substitute(matrix, right, is_lower) if inverses is None else _by_blocks(matrix, right, inverses, is_lower)
+    return solved if payload.left_side else np.swapaxes(solved, -1, -2)
 
 
-def _substitute(matrix: Array, b: Array, lower: bool) -> Array:
+def _inverse(block: Array, is_lower: bool) -> Array:
+    """The inverse of a triangular block, row by row, of the block whose columns are divided by their diagonal elements."""
+    diagonal = np.diagonal(block, axis1=-2, axis2=-1)
+    scaled = block / diagonal[..., None, :]
+    size = block.shape[-1]
+    rows = range(size) if is_lower else range(size - 1, -1, -1)
+    inverse = np.broadcast_to(-np.eye(size, dtype=block.dtype), block.shape).copy()
+    inverse[..., rows[0], rows[0]] = 1
+    for row in rows[1:]:
+        inverse[..., row, :] = -(scaled[..., row : row + 1, :] @ inverse)[..., 0, :]
+    return inverse / diagonal[..., :, None]
+
+
+def _by_blocks(matrix: Array, b: Array, inverses: list[Array], is_lower: bool) -> Array:
+    """Solve ``matrix @ x = b`` block by block of rows."""
+    x = np.zeros_like(b)
+    numbers = range(len(inverses)) if is_lower else reversed(range(len(inverses)))
+    for number in numbers:
+        rows = slice(number * _BLOCK, (number + 1) * _BLOCK)
+        known = slice(0, rows.start) if is_lower else slice(rows.stop, None)
+        rest = b[..., rows, :] - matrix[..., rows, known] @ x[..., known, :]
+        x[..., rows, :] = inverses[number] @ rest
+    return x
+
+
+def _substitute(matrix: Array, b: Array, is_lower: bool) -> Array:
     """Solve ``matrix @ x = b`` row by row."""
     size = matrix.shape[-1]
     x = np.zeros_like(b)
-    with np.errstate(all="ignore"):
-        for row in range(size) if lower else reversed(range(size)):
-            known = (matrix[..., row : row + 1, :] @ x)[..., 0, :]
-            x[..., row, :] = (b[..., row, :] - known) / matrix[..., row, row, None]
+    for row in range(size) if is_lower else reversed(range(size)):
+        known = slice(0, row) if is_lower else slice(row + 1, size)
+        rest = (matrix[..., row : row + 1, known] @ x[..., known, :])[..., 0, :]
+        x[..., row, :] = (b[..., row, :] - rest) / matrix[..., row, row, None]
     return x
 
 

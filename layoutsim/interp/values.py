@@ -33,6 +33,10 @@ class EvaluationError(LayoutsimError):
     """A module cannot be executed on these inputs; the message names the instruction and what went wrong."""
 
 
+class DivergenceError(EvaluationError):
+    """Only some members of a group reach a collective; on real devices the others would wait for ever, or get anything."""
+
+
 class Token:
     """The value of every ``token[]``."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import numpy as np
 from attrs import field, frozen
 
 from layoutsim.errors import InputError
@@ -23,9 +24,10 @@ from layoutsim.oracle.dumps import DUMPED_PASSES, clear_dumps, read_dumps
 from layoutsim.oracle.listed_groups import with_listed_groups
 
 Backend = Literal["gpu", "cpu"]
+Array = np.ndarray[tuple[Any, ...], np.dtype[Any]]
 
 LAYOUT_ASSIGNMENT = ("layout-assignment",)
-BARE_PIPELINE = ("layout-assignment", "copy-insertion")
+BARE_PIPELINE = ("layout-assignment", "sub-byte-size-setter", "copy-insertion")
 """The passes that layoutsim models from end to end; scheduling and buffer assignment follow in any case."""
 WHOLE_PIPELINE = ()
 
@@ -75,6 +77,30 @@ class Answer:
     timed_out: bool = False
 
 
+@frozen(eq=False)
+class Execution:
+    """What a module computed on the real CPU compiler's devices.
+
+    Attributes:
+        results: for each device its result leaves, tokens left out; ``None`` where it did not get that far.
+        note: the compiler's own words when it refused, or what it printed before it died.
+        aborted: it died or did not end in time.
+    """
+
+    results: tuple[tuple[Array, ...], ...] | None = None
+    note: str = ""
+    aborted: bool = False
+    timed_out: bool = False
+
+
+@frozen
+class _Death:
+    """The compiler died or did not end in time."""
+
+    note: str
+    timed_out: bool
+
+
 class Oracle:
     """The real compiler, restricted to some passes; use as a context manager and ask many times.
 
@@ -119,22 +145,53 @@ class Oracle:
 
     def ask(self, module: Module | str) -> Answer:
         """Compile one module."""
+        reply = self._reply_to({"text": self._text(module)})
+        if isinstance(reply, _Death):
+            return Answer(self.release, note=reply.note, aborted=True, timed_out=reply.timed_out, **self._dumped())
+        return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
+
+    def execute(self, module: Module | str, arguments: Sequence[Sequence[Array]], types: Sequence[str]) -> Execution:
+        """Compile one module for the CPU with all passes, and run it once.
+
+        Intermediate values are rounded to their types, where XLA by default may keep them wider.
+
+        Args:
+            arguments: for each device its argument leaves; types that numpy does not have are widened to ``float32``, ``int8``
+                or ``uint8``, and so are results.
+            types: element types of the leaves, as HLO spells them.
+        """
+        assert self.backend == "cpu", "there is no GPU to run on"
+        given, results = Path(self._folder.name, "arguments.npz"), Path(self._folder.name, "results.npz")
+        leaves = {f"{d}/{leaf}": array for d, row in enumerate(arguments) for leaf, array in enumerate(row)}
+        np.savez(given, allow_pickle=False, **leaves)
+        paths = {"arguments": str(given), "results": str(results)}
+        reply = self._reply_to({"text": self._text(module), "types": list(types), **paths})
+        if isinstance(reply, _Death):
+            return Execution(note=reply.note, aborted=True, timed_out=reply.timed_out)
+        if reply["note"]:
+            return Execution(note=reply["note"])
+        with np.load(results) as found:
+            count = len(found.files) // self.devices
+            return Execution(tuple(tuple(found[f"{d}/{leaf}"] for leaf in range(count)) for d in range(self.devices)))
+
+    def _text(self, module: Module | str) -> str:
         text = module if isinstance(module, str) else module.to_text()
-        text = with_listed_groups(text) if self.backend == "cpu" else text
+        return with_listed_groups(text) if self.backend == "cpu" else text
+
+    def _reply_to(self, request: dict[str, object]) -> dict[str, Any] | _Death:
         process = self._running()
         clear_dumps(self._dumps)
         printed = self._errors.stat().st_size
         assert process.stdin is not None
-        process.stdin.write(json.dumps({"text": text}) + "\n")
+        process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         reply = self._read(process, self._timeout + _GRACE_SECONDS)
         if reply is not None and "note" in reply:
-            return Answer(self.release, sizes=reply["sizes"], note=reply["note"], **self._dumped())
+            return reply
         timed_out = reply is None or reply.get("timed_out", False)
         if reply is None:
             self.close_process()
-        note = self._errors.read_bytes()[printed:].decode(errors="replace")[-4000:]
-        return Answer(self.release, note=note, aborted=True, timed_out=timed_out, **self._dumped())
+        return _Death(self._errors.read_bytes()[printed:].decode(errors="replace")[-4000:], timed_out)
 
     def _dumped(self) -> dict[str, Any]:
         return {**read_dumps(self._dumps)}

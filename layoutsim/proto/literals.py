@@ -12,6 +12,7 @@ from layoutsim.errors import LayoutError, ParseError
 from layoutsim.ir import ArrayShape, ElementType, Literal, Shape, TupleShape, compatible, default_layout
 from layoutsim.ir.float_bits import code_dtype, from_bits, to_bits
 from layoutsim.ir.float_format import numpy_dtype
+from layoutsim.ir.literal import holds_array
 from layoutsim.proto.schema import Message
 from layoutsim.proto.shapes import ShapeReader, write_shape
 
@@ -47,6 +48,8 @@ def read_literal(proto: Message, expected: Shape | None, shapes: ShapeReader) ->
         return _read_tuple(proto, shape, shapes)
     if not isinstance(shape, ArrayShape) or not isinstance(own, ArrayShape):
         raise ParseError(f"expected a constant of an array or tuple shape, got {shape}")
+    if not holds_array(shape):
+        raise ParseError(f"expected a constant whose dimensions other than 0 fit into 2**63 bytes, got {shape}")
     flat = _elements(proto, shape.element_type)
     if len(flat) != shape.element_count:
         raise ParseError(f"constant of shape {shape} holds {len(flat)} elements, expected {shape.element_count}")

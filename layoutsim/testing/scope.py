@@ -187,9 +187,16 @@ class Scope:
 
     def zero(self, element_type: ElementType) -> Instruction:
         """A scalar constant, converted where numpy lacks the type."""
+        return self._scalar(0, element_type)
+
+    def identity(self, reducer: Opcode, element_type: ElementType) -> Instruction:
+        """What a reduction of floats starts from; what it means from elsewhere XLA leaves open."""
+        return self._scalar(-np.inf if reducer is Opcode.MAXIMUM else 0, element_type)
+
+    def _scalar(self, value: float, element_type: ElementType) -> Instruction:
         if element_type in _NUMPY:
-            return self.builder.constant(np.zeros((), _NUMPY[element_type]))
-        return self.builder.convert(self.builder.constant(np.float32(0)), element_type)
+            return self.builder.constant(np.array(value, _NUMPY[element_type]))
+        return self.builder.convert(self.builder.constant(np.float32(value)), element_type)
 
     def random_shape(self, max_rank: int = 4, element_type: ElementType | None = None) -> ArrayShape:
         """Mostly two to four small dimensions of f32; sometimes size 0, and sizes around the reduction threshold of 32."""

@@ -22,8 +22,9 @@ def reduce(scope: Scope) -> None:
     operand = scope.any_array(lambda s: s.rank > 0 and s.element_type.is_floating)
     shape = array_of(operand)
     dimensions = subset(scope.chooser, range(shape.rank), at_least=1)
-    reducer = scalar_function(scope, scope.chooser.pick((Opcode.ADD, Opcode.MAXIMUM)), shape.element_type)
-    scope.keep(scope.builder.reduce(operand, scope.zero(shape.element_type), dimensions, reducer))
+    opcode, kind = scope.chooser.pick((Opcode.ADD, Opcode.MAXIMUM)), shape.element_type
+    reducer = scalar_function(scope, opcode, kind)
+    scope.keep(scope.builder.reduce(operand, scope.identity(opcode, kind), dimensions, reducer))
 
 
 def variadic_reduce(scope: Scope) -> None:
@@ -49,9 +50,9 @@ def reduce_window(scope: Scope) -> None:
     operand = scope.any_array(lambda s: s.rank > 0 and s.element_type is F32)
     sizes = [min(size, scope.chooser.pick((1, 1, 2))) or 1 for size in array_of(operand).dimensions]
     window = Window(tuple(WindowDimension(size, padding_low=size - 1) for size in sizes))
-    reducer = scalar_function(scope, Opcode.MAXIMUM, F32)
+    reducer, start = scalar_function(scope, Opcode.MAXIMUM, F32), scope.identity(Opcode.MAXIMUM, F32)
     payload = WindowPayload(window)
-    scope.keep(scope.builder.apply(Opcode.REDUCE_WINDOW, operand, scope.zero(F32), payload=payload, calls=[reducer]))
+    scope.keep(scope.builder.apply(Opcode.REDUCE_WINDOW, operand, start, payload=payload, calls=[reducer]))
 
 
 def select_and_scatter(scope: Scope) -> None:

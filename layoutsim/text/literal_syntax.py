@@ -18,6 +18,7 @@ import numpy as np
 
 from layoutsim.ir import ArrayShape, ElementType, Literal, Shape, TupleShape
 from layoutsim.ir.float_format import FORMATS, FloatFormat, cast_floats, numpy_dtype
+from layoutsim.ir.literal import holds_array
 from layoutsim.text.lexer import Kind, Lexer
 from layoutsim.text.shape_syntax import read_shape
 from layoutsim.text.source import Source
@@ -48,6 +49,10 @@ def read_literal(lexer: Lexer, shape: Shape) -> Literal:
     if not isinstance(shape, ArrayShape):
         raise lexer.source.error(f"expected a constant of an array or tuple shape, got {shape}", lexer.start)
     shape = shape.with_static_dimensions() if shape.dynamic else shape
+    if not holds_array(shape):
+        raise lexer.source.error(
+            f"expected a constant whose dimensions other than 0 fit into 2**63 bytes, got {shape}", lexer.start
+        )
     start = lexer.start
     end = _check_plain(lexer, shape)
     if end is not None:

@@ -90,10 +90,16 @@ def _change_list(source: random.Random, descriptor: Message, items: Message) -> 
             items.extend(copies)
         case _ if descriptor.message_type is not None:
             items.add()
+        case _ if items and _are_sizes(descriptor) and source.random() < 0.1:
+            items[at:] = [0, 2**63 - 1][: len(items) - at]  # no elements, and more than memory holds
         case _ if items and source.random() < 0.7:
             items[at] = _scalar(source, descriptor)
         case _:
             items.extend(_scalar(source, descriptor) for _ in range(source.choice((1, 1, 2, 5000))))
+
+
+def _are_sizes(descriptor: Message) -> bool:
+    return descriptor.name == "dimensions" and descriptor.cpp_type == descriptor.CPPTYPE_INT64
 
 
 def _scalar(source: random.Random, descriptor: Message) -> object:
@@ -105,5 +111,9 @@ def _scalar(source: random.Random, descriptor: Message) -> object:
         return source.random() < 0.5
     if descriptor.cpp_type in (kinds.CPPTYPE_DOUBLE, kinds.CPPTYPE_FLOAT):
         return source.choice((0.0, -1.0, float("nan"), float("inf"), 1e30))
-    low, high = (-(2**31), 2**31 - 1) if descriptor.cpp_type == kinds.CPPTYPE_INT32 else (-(2**63), 2**63 - 1)
+    low, high = {
+        kinds.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+        kinds.CPPTYPE_UINT32: (0, 2**32 - 1),
+        kinds.CPPTYPE_UINT64: (0, 2**64 - 1),
+    }.get(descriptor.cpp_type, (-(2**63), 2**63 - 1))
     return source.choice([n for n in _NUMBERS if low <= n <= high] + [source.randrange(40)])

@@ -80,6 +80,7 @@ HOSTILE = {
     "huge exponent": _entry(f"f32[] constant(1e{'9' * DEEP})"),
     "huge parameter number": "ENTRY e {\n  ROOT p = f32[2] parameter(9000000000000000000)\n}",
     "huge shape in a literal": _entry("f32[4611686018427387904] constant({1, 2})"),
+    "huge dimension beside an empty one": _entry(f"f32[0,{2**63 - 1}] constant({{}})"),
     "too many elements": "ENTRY e {\n  ROOT p = f32[2147483648,2147483648] parameter(0)\n}",
     "many dimensions": f"ENTRY e {{\n  ROOT p = f32[{'2,' * DEEP}2] parameter(0)\n}}",
     "self reference": "ENTRY e {\n  ROOT r = f32[2] negate(r)\n}",
@@ -117,6 +118,21 @@ def test_large_shapes_cost_nothing() -> None:
 
 
 # -- what earlier runs found -------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_literal_of_a_huge_dimension_is_refused_in_protos() -> None:
+    pytest.importorskip("google.protobuf")
+    from layoutsim.proto import module_from_bytes, module_to_bytes
+    from layoutsim.proto.schema import new
+
+    proto = new("HloModuleProto")
+    proto.ParseFromString(module_to_bytes(parse_module("ENTRY e {\n  ROOT c = f32[0,3] constant({})\n}")))
+    instruction = proto.computations[0].instructions[0]
+    for shape in (instruction.shape, instruction.literal.shape):
+        shape.dimensions[1] = 2**63 - 1
+
+    with pytest.raises(ParseError, match=r"dimensions other than 0 fit into 2\*\*63 bytes"):
+        module_from_bytes(proto.SerializeToString())
 
 
 def test_endless_numbers_in_reports_are_refused() -> None:

@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from compilers import Compiler, CpuCompiler, GpuCompiler, preload, release
 
@@ -57,7 +57,7 @@ def _serve(answers: TextIO, *, is_first: bool) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, float(seconds))
-        answer = _answer(compiler, json.loads(line)["text"])
+        answer = _answer(compiler, json.loads(line))
         signal.setitimer(signal.ITIMER_REAL, 0)
         _say(answers, answer)
 
@@ -73,9 +73,14 @@ def _compiler(backend: str, target: Path, device_count: int) -> Compiler:
     return GpuCompiler(target, device_count) if backend == "gpu" else CpuCompiler(device_count)
 
 
-def _answer(compiler: Compiler, text: str) -> dict[str, object]:
+def _answer(compiler: Compiler, request: dict[str, Any]) -> dict[str, object]:
+    """Compile, or where the request names arguments, run."""
     try:
-        return {"sizes": compiler.compile(text), "note": ""}
+        if "arguments" not in request:
+            return {"sizes": compiler.compile(request["text"]), "note": ""}
+        assert isinstance(compiler, CpuCompiler), "there is no GPU to run on"
+        compiler.execute(request["text"], request["types"], Path(request["arguments"]), Path(request["results"]))
+        return {"sizes": {}, "note": ""}
     except Exception as error:  # a refusal is an answer; after single passes, code generation nearly always refuses
         return {"sizes": {}, "note": str(error)}
 

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from c_interface import Plugin
+from execution import execute
 from module_text import EntryOrders, Order, as_replicas, entry_orders
 from wire import (
     BUILD_OPTIONS_RESULT_LAYOUT,
@@ -93,6 +94,17 @@ class CpuCompiler:
         self._devices: list[Any] = jax.devices("cpu")[:device_count]
 
     def compile(self, text: str) -> dict[str, int]:
+        stats = self._loaded(text, _options(len(self._devices))).get_compiled_memory_stats()
+        kinds = ("generated_code", "argument", "output", "alias", "temp")
+        return {kind: getattr(stats, f"{kind}_size_in_bytes") for kind in kinds}
+
+    def execute(self, text: str, types: Sequence[str], arguments: Path, results: Path) -> None:
+        """Compile and run; intermediate values are rounded to their types, as the module says."""
+        options = _options(len(self._devices))
+        options.env_option_overrides = [("xla_allow_excess_precision", "False")]
+        execute(self._loaded(text, options), self._devices, types, arguments, results)
+
+    def _loaded(self, text: str, options: Any) -> Any:
         from jax._src.interpreters.mlir import make_ir_context
         from jaxlib._jax import mlir
         from jaxlib.mlir import ir
@@ -104,10 +116,7 @@ class CpuCompiler:
                 module = ir.Module.parse(program)
                 _set_layout_modes(module, *orders)
                 program = module.operation.get_asm(enable_debug_info=True)
-        loaded = self._devices[0].client.compile_and_load(program, self._devices, _options(len(self._devices)))
-        stats = loaded.get_compiled_memory_stats()
-        kinds = ("generated_code", "argument", "output", "alias", "temp")
-        return {kind: getattr(stats, f"{kind}_size_in_bytes") for kind in kinds}
+        return self._devices[0].client.compile_and_load(program, self._devices, options)
 
 
 def _topology(device_count: int) -> str:
