@@ -22,6 +22,7 @@ from layoutsim.passes.layout_assignment import BackendName, InsertedCopy, Layout
 from layoutsim.passes.loops.moved_copies import MovedCopies, MovesCopies
 from layoutsim.passes.post_scheduling_copies import PostSchedulingCopies
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
+from layoutsim.passes.sub_byte_size_setter import SubByteSizeSetter
 from layoutsim.report.copies import CopyRecord, copy_records
 from layoutsim.report.explain import Explanation, Remedy, steps_of
 from layoutsim.report.tables import Rows, byte_rows, copy_rows
@@ -189,12 +190,12 @@ def simulate(
 
 
 def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
-    """The passes up to layout assignment and those that move its copies, and the others."""
+    """The passes up to layout assignment and those behind it that move its copies or pack what they copy, and the others."""
     names = [p.name for p in pipeline.passes]
     if LayoutAssignment.name not in names:
         raise PassError(f"pipeline {pipeline} has no {LayoutAssignment.name}")
     cut = names.index(LayoutAssignment.name) + 1
-    while cut < len(names) and isinstance(pipeline.passes[cut], MovesCopies):
+    while cut < len(names) and isinstance(pipeline.passes[cut], (MovesCopies, SubByteSizeSetter)):
         cut += 1
     return Pipeline(pipeline.passes[:cut], pipeline.name), Pipeline(pipeline.passes[cut:], pipeline.name)
 

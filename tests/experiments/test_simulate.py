@@ -9,6 +9,7 @@ from layoutsim.errors import InputError, PassError
 from layoutsim.experiments.simulate import profile_of
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.passes.registry import parse_pipeline
+from layoutsim.text import parse_module
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "xla"
 
@@ -127,3 +128,15 @@ def test_a_rule_set_that_copies_the_value_to_another_layout_is_no_remedy() -> No
     largest = result.transposing_copies[0]
 
     assert result.explain(largest).remedies == ()
+
+
+def test_a_copy_of_packed_elements_has_their_bytes() -> None:
+    # s4[64,32] is asked for in another layout: 64*32*4/8 = 1,024 bytes.
+    module = parse_module(
+        "HloModule m, entry_computation_layout={(s4[64,32]{1,0})->s4[64,32]{0,1}}\n"
+        "ENTRY e {\n  p = s4[64,32]{1,0} parameter(0)\n  ROOT n = s4[64,32]{0,1} negate(p)\n}\n"
+    )
+    result = layoutsim.simulate(module)
+
+    assert [copy.size_bytes for copy in result.transposing_copies] == [1_024]
+    assert result.memory.argument_bytes == 1_024
