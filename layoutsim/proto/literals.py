@@ -40,14 +40,15 @@ def read_literal(proto: Message, expected: Shape | None, shapes: ShapeReader) ->
     """
     own = shapes.read(proto.shape) if proto.HasField("shape") else None
     shape = _static(expected if expected is not None else own)
+    if not isinstance(shape, (ArrayShape, TupleShape)):
+        raise ParseError(f"expected a constant of an array or tuple shape, got {shape}")
     if own is None:
         return Literal(shape, "{...}", is_elided=True)
     if not compatible(own, shape):
         raise ParseError(f"constant of shape {shape} holds a literal of shape {own}")
     if isinstance(shape, TupleShape):
         return _read_tuple(proto, shape, shapes)
-    if not isinstance(shape, ArrayShape) or not isinstance(own, ArrayShape):
-        raise ParseError(f"expected a constant of an array or tuple shape, got {shape}")
+    assert isinstance(own, ArrayShape), f"{own} is compatible with {shape}"
     if not holds_array(shape):
         raise ParseError(f"expected a constant whose dimensions other than 0 fit into 2**63 bytes, got {shape}")
     flat = _elements(proto, shape.element_type)

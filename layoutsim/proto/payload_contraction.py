@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from layoutsim.errors import ParseError
 from layoutsim.ir import payloads as ir
 from layoutsim.proto import enums
 from layoutsim.proto.enums import name_of, number_of
@@ -99,9 +100,17 @@ def write_window(window: ir.Window, proto: Message) -> None:
         )
 
 
+_MOST_DIMENSIONS = 64
+"""An array of more than these numpy does not have."""
+
+
 def read_dimension_numbers(proto: Message) -> ir.ConvolutionDimensionNumbers:
-    """The dimension numbers of a convolution."""
-    return ir.ConvolutionDimensionNumbers(
+    """The dimension numbers of a convolution.
+
+    Raises:
+        ParseError: one is no dimension of any array.
+    """
+    numbers = ir.ConvolutionDimensionNumbers(
         proto.input_batch_dimension,
         proto.input_feature_dimension,
         tuple(proto.input_spatial_dimensions),
@@ -112,6 +121,11 @@ def read_dimension_numbers(proto: Message) -> ir.ConvolutionDimensionNumbers:
         proto.output_feature_dimension,
         tuple(proto.output_spatial_dimensions),
     )
+    for _, value in proto.ListFields():
+        for number in (value,) if isinstance(value, int) else value:
+            if not -1 <= number < _MOST_DIMENSIONS:
+                raise ParseError(f"{number} in the dimension numbers of a convolution, expected less than {_MOST_DIMENSIONS}")
+    return numbers
 
 
 def write_dimension_numbers(numbers: ir.ConvolutionDimensionNumbers, proto: Message) -> None:

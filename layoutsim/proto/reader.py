@@ -37,6 +37,7 @@ from layoutsim.ir import (
     map_arrays,
     subshape,
 )
+from layoutsim.ir.opcode import CallContext
 from layoutsim.ir.payloads import AsyncPayload
 from layoutsim.proto.metadata import (
     frontend_attributes_text,
@@ -189,6 +190,7 @@ class _ModuleReader:
         payload = read_payload(opcode, Source(proto, shape, tuple(operands), self.shapes))
         if opcode in (Opcode.ASYNC_UPDATE, Opcode.ASYNC_DONE):
             called, payload = (), _thread_of_start(operands[0], opcode)  # old writers repeat the start's body here
+        _check_called(opcode, len(called), operands)
         attributes = _attributes(proto, shape)
         instruction = Instruction(
             _checked_name(proto.name, "instruction"), opcode, shape, payload, operands, called, attributes
@@ -264,6 +266,23 @@ def _check_parameters(computation: Computation) -> None:
     numbers = sorted(i.parameter_number for i in computation.instructions if i.opcode is Opcode.PARAMETER)
     if numbers != list(range(len(numbers))):
         raise ParseError(f"{computation.name}: parameter numbers are {numbers[:10]}, expected each from 0 on once")
+
+
+_CALLED_COUNTS = {Opcode.WHILE: 2, Opcode.SELECT_AND_SCATTER: 2}
+"""Where it is neither none nor one."""
+
+
+def _check_called(opcode: Opcode, count: int, operands: list[Instruction]) -> None:
+    """As many computations as the opcode has attributes for."""
+    if opcode is Opcode.CUSTOM_CALL or opcode in (Opcode.ASYNC_UPDATE, Opcode.ASYNC_DONE):
+        return
+    if opcode is Opcode.CONDITIONAL:
+        is_pred = bool(operands) and isinstance(operands[0].shape, ArrayShape) and operands[0].shape.element_type.is_pred
+        expected = 2 if is_pred else max(1, len(operands) - 1)
+    else:
+        expected = _CALLED_COUNTS.get(opcode, int(opcode.spec.calls is not CallContext.NONE))
+    if count != expected:
+        raise ParseError(f"{opcode} calls {count} computations, expected {expected}")
 
 
 def _thread_of_start(start: Instruction, opcode: Opcode) -> AsyncPayload:

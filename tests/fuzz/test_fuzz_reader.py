@@ -5,7 +5,9 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,19 +122,66 @@ def test_large_shapes_cost_nothing() -> None:
 # -- what earlier runs found -------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_literal_of_a_huge_dimension_is_refused_in_protos() -> None:
+def _damaged(text: str, damage: Callable[[Any], None]) -> bytes:
+    """A module's proto after ``damage`` to its message."""
     pytest.importorskip("google.protobuf")
-    from layoutsim.proto import module_from_bytes, module_to_bytes
+    from layoutsim.proto import module_to_bytes
     from layoutsim.proto.schema import new
 
     proto = new("HloModuleProto")
-    proto.ParseFromString(module_to_bytes(parse_module("ENTRY e {\n  ROOT c = f32[0,3] constant({})\n}")))
-    instruction = proto.computations[0].instructions[0]
-    for shape in (instruction.shape, instruction.literal.shape):
+    proto.ParseFromString(module_to_bytes(parse_module(text)))
+    damage(proto)
+    return proto.SerializeToString()
+
+
+def _of(proto: Any, opcode: str) -> Any:
+    return next(i for c in proto.computations for i in c.instructions if i.opcode == opcode)
+
+
+def _huge_dimension(proto: Any) -> None:
+    for shape in (_of(proto, "constant").shape, _of(proto, "constant").literal.shape):
         shape.dimensions[1] = 2**63 - 1
 
-    with pytest.raises(ParseError, match=r"dimensions other than 0 fit into 2\*\*63 bytes"):
-        module_from_bytes(proto.SerializeToString())
+
+def _constant_token(proto: Any) -> None:
+    _of(proto, "after-all").opcode = "constant"
+
+
+def _loop_of_nothing(proto: Any) -> None:
+    _of(proto, "negate").opcode = "while"
+
+
+def _thrice(proto: Any) -> None:
+    fusion = _of(proto, "fusion")
+    fusion.called_computation_ids.extend([fusion.called_computation_ids[0]] * 2)
+
+
+def _far_feature(proto: Any) -> None:
+    _of(proto, "convolution").convolution_dimension_numbers.output_feature_dimension = 2**31 - 1
+
+
+CONVOLUTION = "f32[1,2,2] convolution(p, p), window={size=1}, dim_labels=bf0_oi0->bf0"
+PROTOS = {
+    "empty constant": ("f32[0,3] constant({})", _huge_dimension, r"dimensions other than 0 fit into 2\*\*63 bytes"),
+    "constant token": ("token[] after-all()", _constant_token, r"of an array or tuple shape, got token\[\]"),
+    "loop of nothing": ("f32[2]{0} negate(p)", _loop_of_nothing, "while calls 0 computations, expected 2"),
+    "three bodies": (
+        "f32[] fusion(q, q), kind=kLoop, calls=sum",
+        _thrice,
+        "fusion calls 3 computations, expected 1",
+    ),
+    "far feature": (CONVOLUTION, _far_feature, "2147483647 in the dimension numbers of a convolution"),
+}
+
+
+@pytest.mark.parametrize("name", PROTOS)
+def test_a_proto_that_no_compiler_writes_is_refused(name: str) -> None:
+    line, damage, says = PROTOS[name]
+    shape = "f32[1,2,2]{2,1,0}" if name == "far feature" else "f32[2]{0}"
+    text = f"{SUM}ENTRY e {{\n  p = {shape} parameter(0)\n  q = f32[] parameter(1)\n  ROOT r = {line}\n}}\n"
+
+    with pytest.raises(ParseError, match=says):
+        parse_bytes(_damaged(text, damage), "x.pb")
 
 
 def test_endless_numbers_in_reports_are_refused() -> None:
