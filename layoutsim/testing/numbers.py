@@ -7,7 +7,8 @@ Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`) an
 
 1. For every value of the entry. Each instruction is evaluated by the interpreter *on the operands that the compiler
    computed*, and must give what the compiler has there, within the tolerance of the element type
-   (:mod:`layoutsim.interp.compare`). So rounding does not add up, and a difference names its instruction.
+   (:mod:`layoutsim.interp.compare`). So rounding does not add up, and a difference names its instruction. Sums may be rounded
+   once, or after every step (``Options.strict_sequential``), as the compiler does with narrow types.
 2. For the module's own results, from the inputs to the end, with everything fused that XLA fuses. What (1) holds for, but
    differs here, did so by rounding that later operations made larger: :attr:`Verdict.ROUNDING` counts it apart.
 
@@ -100,8 +101,8 @@ def compare_numbers(module: Module, oracle: Oracle, seed: int = 0) -> Comparison
     try:
         inputs = _with_equal_flags(inputs_for(plain, seed))
         return _compare(plain, inputs, oracle)
-    except DivergenceError as error:
-        return Comparison(Verdict.NOT_COMPARED, f"divergent collective: {error}")
+    except DivergenceError:
+        return Comparison(Verdict.NOT_COMPARED, "a collective that not all devices reach")
     except LayoutsimError as error:
         return Comparison(Verdict.ONLY_WE_REFUSE, f"{type(error).__name__}: {error}")
     except Exception as error:  # a slip of ours is a finding like others, and the run goes on
@@ -213,23 +214,36 @@ def _parts(instruction: Instruction) -> Iterator[Instruction]:
 def _first_wrong_instruction(
     module: Module, exposed: Sequence[Instruction], inputs: Inputs, results: Sequence[Sequence[Array]]
 ) -> Comparison | None:
-    """The first instruction whose value on the compiler's operands is not the compiler's."""
-    interpreter = Interpreter(module, inputs.options)
-    devices = tuple(range(interpreter.devices.count))
+    """The first instruction whose value on the compiler's operands is not the compiler's, however its sums are rounded."""
+    ways = [Interpreter(module, evolve(inputs.options, strict_sequential=strict)) for strict in (False, True)]
+    devices = tuple(range(ways[0].devices.count))
     rows = [iter(row) for row in results]
     theirs: dict[Instruction, tuple[Value, ...]] = {
-        p: tuple(row[p.parameter_number] for row in interpreter.prepare(inputs.arguments)) for p in module.entry.parameters
+        p: tuple(row[p.parameter_number] for row in ways[0].prepare(inputs.arguments)) for p in module.entry.parameters
     }
     theirs |= {instruction: tuple(_value(instruction.shape, row) for row in rows) for instruction in exposed}
     for instruction in exposed:
         operands = [theirs[operand] for operand in instruction.operands]
-        with np.errstate(all="ignore"):
-            ours = interpreter.evaluate_instruction(instruction, devices, operands)
-        for device, (a, b) in enumerate(zip(ours, theirs[instruction], strict=True)):
-            if found := compare_values(a, b, instruction.shape):
-                text = f"device {device}, {instruction.name}: {found[0]}"
-                return Comparison(Verdict.DIFFERS, text, instruction.opcode)
+        found = _difference(ways[0], instruction, devices, operands, theirs[instruction])
+        if found and _difference(ways[1], instruction, devices, operands, theirs[instruction]):
+            return Comparison(Verdict.DIFFERS, found, instruction.opcode)
     return None
+
+
+def _difference(
+    interpreter: Interpreter,
+    instruction: Instruction,
+    devices: tuple[int, ...],
+    operands: list[tuple[Value, ...]],
+    theirs: tuple[Value, ...],
+) -> str:
+    """Where our value of an instruction is out of tolerance, or an empty string."""
+    with np.errstate(all="ignore"):
+        ours = interpreter.evaluate_instruction(instruction, devices, operands)
+    for device, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if found := compare_values(a, b, instruction.shape):
+            return f"device {device}, {instruction.name}: {found[0]}"
+    return ""
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------------
@@ -284,9 +298,8 @@ def run_numbers(
 
 
 def _reason(comparison: Comparison) -> str:
-    """What is counted together: the verdict and how its details begin."""
-    first_line = comparison.details.partition("\n")[0]
-    return f"{comparison.verdict}: {first_line.partition(': ')[0][:120]}"
+    """What is counted together: the verdict and the first line of its details."""
+    return f"{comparison.verdict}: {comparison.details.partition(chr(10))[0][:120]}"
 
 
 def limits_for(devices: int) -> Limits:
