@@ -156,8 +156,9 @@ def _parse(files: _Files, name: str, place: Path) -> Module:
 
 
 def store_as_in_proto(module: Module, proto: bytes, path: str = "module.pb") -> None:
-    """Store the instructions of a module read from text in the order in which XLA had them, which its proto tells.
+    """Give a module read from text what only its proto tells.
 
+    That is the order in which XLA stored the instructions, and which scalars of the entry's signature are automatic.
     Without protobuf, or where the proto is damaged or of another module, the order of the text stays.
     """
     with suppress(InputError, ParseError):
@@ -171,7 +172,12 @@ def _proto_beside(name: str, names: Collection[str]) -> str | None:
 
 
 def _store_like(module: Module, other: Module) -> None:
-    """Give the instructions of ``module`` the order that ``other`` has them in, where both have the same ones."""
+    """Give the instructions of ``module`` the order that ``other`` has them in, where both have the same ones.
+
+    The entry's signature is taken over as well: text prints scalars alike with and without a layout.
+    """
+    if str(module.entry_layout) == str(other.entry_layout):
+        module.entry_layout = other.entry_layout
     orders = {computation.name: [i.name for i in computation.instructions] for computation in other.computations}
     for computation in module.computations:
         by_name = {instruction.name: instruction for instruction in computation.instructions}

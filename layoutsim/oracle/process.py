@@ -257,6 +257,7 @@ def _environment(backend: Backend, passes: Sequence[str], devices: int, dumps: P
     flags = [
         f"--xla_dump_to={dumps}",
         "--xla_dump_hlo_as_text",
+        "--xla_dump_hlo_as_proto",
         f"--xla_dump_hlo_pass_re={DUMPED_PASSES}",
         "--xla_pjrt_allow_auto_layout_in_hlo=true",
         "--xla_gpu_autotune_level=0",  # there is no GPU to measure on
@@ -265,8 +266,7 @@ def _environment(backend: Backend, passes: Sequence[str], devices: int, dumps: P
     if passes:
         flags.append(f"--xla_enable_hlo_passes_only={','.join(passes)}")
     settings = {"XLA_FLAGS": " ".join(flags), "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if backend == "cpu":  # the way into this compiler changes the order in which instructions are stored
-        settings["XLA_FLAGS"] += " --xla_dump_hlo_as_proto"
+    if backend == "cpu":
         settings["JAX_PLATFORMS"] = "cpu"
     return {**os.environ, **settings}
 

@@ -209,10 +209,7 @@ class _ModuleReader:
         shape = self.proto.host_program_shape
         if len(shape.parameters) != len(entry.parameters):
             raise ParseError(f"the program shape has {len(shape.parameters)} parameters, the entry {len(entry.parameters)}")
-        return ComputationLayout(tuple(map(self._entry_shape, shape.parameters)), self._entry_shape(shape.result))
-
-    def _entry_shape(self, proto: Message) -> Shape:
-        return _scalars_laid_out(self.shapes.read(proto))
+        return ComputationLayout(tuple(map(self.shapes.read, shape.parameters)), self.shapes.read(shape.result))
 
     def _aliases(self, module: Module) -> tuple[InputOutputAlias, ...]:
         out: list[InputOutputAlias] = []
@@ -295,16 +292,6 @@ def _thread_of_start(start: Instruction, opcode: Opcode) -> AsyncPayload:
 def _laid_out(shape: Shape) -> Shape:
     """``shape`` with the default layout where there is none (rule 4)."""
     return map_arrays(shape, lambda leaf: leaf if leaf.layout is not None else leaf.with_layout(default_layout(leaf.rank)))
-
-
-@cache
-def _scalars_laid_out(shape: Shape) -> Shape:
-    """Only one layout fits a scalar, so an unset one says nothing."""
-    return map_arrays(shape, _scalar_laid_out)
-
-
-def _scalar_laid_out(leaf: ArrayShape) -> ArrayShape:
-    return leaf.with_layout(default_layout(0)) if leaf.layout is None and not leaf.rank else leaf
 
 
 def _attributes(proto: Message, shape: Shape) -> Attributes:

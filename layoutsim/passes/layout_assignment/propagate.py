@@ -235,7 +235,7 @@ def _ask_operands(state: State, constraint: BufferConstraint) -> None:
         elif node.opcode is Opcode.BROADCAST:
             order = keep_dimensions(wanted.minor_to_major, dimensions_of(node.instruction))
             store.set_array_operand(
-                layout(order), node, number, reasons.BROADCAST_OPERAND, reason, depth_first=node.depth_first
+                wanted.with_order(order), node, number, reasons.BROADCAST_OPERAND, reason, depth_first=node.depth_first
             )
         elif not constraint.buffer.index:
             _ask_operand(state, constraint, number)
