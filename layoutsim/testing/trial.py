@@ -3,7 +3,8 @@
 A *claim* is a function that takes a :class:`Trial` and yields what is wrong. :data:`CLAIMS` lists all:
 
 * ``valid``: the verifier has no findings after any pass. After a layout assignment it is strict about layouts,
-  but not inside fusions, where the pass leaves arrays without.
+  but not inside fusions, where the pass leaves arrays without; it is not asked where one computation is two branches of a
+  conditional (nor are layouts), which XLA's layout assignment cannot handle either.
 * ``honest``: a pass that says it changed nothing left the module's text as it was.
 * ``repeatable``: the same module gives the same text and the same ``changed`` again.
 * ``prints``: the result is read back from its text, as an equal module that prints the same.
@@ -123,7 +124,23 @@ Claim = Callable[[Trial], Iterator[str]]
 # -- claims on the module itself -------------------------------------------------------------------------------------------
 
 
+def _needs_flat_branches(trial: Trial) -> None:
+    """Nobody answers for a layout assignment where one ``conditional`` runs a computation for two of its branches.
+
+    XLA's wraps the shared branch once for each, and leaves it invalid (ours does the same); its pipelines flatten the call
+    graph before.
+    """
+    if trial.layout_step is None:
+        return
+    for computation in trial.module_before(trial.layout_step).computations:
+        for instruction in computation.instructions:
+            called = instruction.called_computations
+            if instruction.opcode is Opcode.CONDITIONAL and len(dict.fromkeys(called)) < len(called):
+                raise SkippedError("one computation is two branches of a conditional; run flatten-call-graph before layouts")
+
+
 def _valid(trial: Trial) -> Iterator[str]:
+    _needs_flat_branches(trial)
     for number, step in enumerate(trial.steps):
         laid_out = trial.layout_step is not None and number >= trial.layout_step
         findings = verify(step.module, AFTER_LAYOUT_ASSIGNMENT) if laid_out else verify(step.module)
@@ -239,6 +256,7 @@ def _layouts(trial: Trial) -> Iterator[str]:
     number = trial.layout_step
     if number is None:
         raise NotApplicableError("no layout assignment")
+    _needs_flat_branches(trial)
     step = trial.steps[number]
     free = () if getattr(step.ran, "constrain_ragged_dot", True) else (Opcode.RAGGED_DOT,)  # XLA before 0.7
     bitcasts = getattr(step.ran, "copies", CopyComparison.EXACT) is CopyComparison.MODULO_DEGENERATE

@@ -12,7 +12,7 @@ from layoutsim.memory.heaps import AnytimeHeap, xla_heap
 from layoutsim.passes import Pass, PassResult, parse_pipeline
 from layoutsim.testing import CheckFailedError, Limits, check_heap, check_pass, random_module
 from layoutsim.testing.check import ALL_CLAIMS, RUNS
-from layoutsim.text import parse_module
+from layoutsim.text import ParseOptions, parse_module
 from tests.testing.variant import FreeGathers
 
 
@@ -111,6 +111,37 @@ def test_the_variant_of_the_readme_is_caught_as_the_readme_shows() -> None:
     assert re.fullmatch(r"before \(seed \d+, made small from \d+\):", lines[3])
     assert lines[-1] == f"to see it again: seed={caught.value.report.failure.seed}, examples=1"
     assert parse_module(caught.value.report.failure.before).instruction_count == 2
+
+
+SHARED_BRANCH = """HloModule m, entry_computation_layout={(f16[2,4,3], f16[3,4,4,2]{3,2,1,0}, pred[])->f16[2,4,1]{2,1,0}}
+
+branch {
+  p = (f16[3,4], f16[2,4,3]) parameter(0)
+  zero = f16[] constant(0)
+  ROOT b = f16[2,4,1] broadcast(zero), dimensions={}
+}
+
+ENTRY e {
+  flag = pred[] parameter(2)
+  x = f16[2,4,3] parameter(0)
+  y = f16[3,4,4,2] parameter(1)
+  d = f16[3,4] dot(x, y), lhs_batch_dims={2}, lhs_contracting_dims={0,1}, rhs_batch_dims={0}, rhs_contracting_dims={3,1}
+  t = (f16[3,4], f16[2,4,3]) tuple(d, x)
+  ROOT c = f16[2,4,1] conditional(flag, t, t), true_computation=branch, false_computation=branch
+}
+"""
+
+
+def test_a_branch_that_is_shared_within_a_conditional_must_be_flattened_before_layouts() -> None:
+    """XLA's own pass leaves ``get-tuple-element.1`` of that branch with another layout than its operand has."""
+    module = parse_module(SHARED_BRANCH, options=ParseOptions(keep_module_auto_layouts=True))
+
+    alone = check_pass("layout-assignment{backend=gpu}", modules=[module])
+    flat = check_pass("flatten-call-graph,layout-assignment{backend=gpu}", modules=[module])
+
+    reason = "one computation is two branches of a conditional; run flatten-call-graph before layouts"
+    assert alone.skipped == {f"{claim}: {reason}": 1 for claim in ("valid", "layouts")}
+    assert not flat.skipped
 
 
 def test_seed_of_the_report_shows_the_failure_again() -> None:
