@@ -8,7 +8,7 @@ place to the *last* one (layout spec, 13.5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, field
@@ -186,6 +186,11 @@ class Instruction:
             operand._users.remove(self)
             operand._users.append(self)
             operand._user_positions = None
+
+    def sort_users(self, position: Callable[[Instruction], int]) -> None:
+        """Bring the users into the order of their positions; equal ones stay as they are."""
+        self._users.sort(key=position)
+        self._user_positions = None
 
     def replace_all_uses_with(self, new: Instruction, *, keep: Iterable[Instruction] = ()) -> None:
         """Make every user, and the computation's root, read ``new``; users in ``keep`` and ``new`` itself go on as before."""
