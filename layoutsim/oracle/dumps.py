@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 DUMPED_PASSES = "layout-assignment|flatten-call-graph"
@@ -42,9 +43,11 @@ def read_dumps(folder: Path) -> dict[str, str | bytes]:
 
 
 def clear_dumps(folder: Path) -> None:
-    """Empty the folder for the next compilation."""
+    """Empty the folder for the next compilation; the CPU client leaves the program it was given in a folder of its own."""
     for path in folder.iterdir():
-        if path.is_file():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink()
 
 
