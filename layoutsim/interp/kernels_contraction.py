@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from layoutsim.errors import UnsupportedError
 from layoutsim.interp.registry import Call, kernel
 from layoutsim.interp.rounding import finish
-from layoutsim.interp.values import Array, Value, fail
+from layoutsim.interp.values import Array, Value
 from layoutsim.interp.windows import grid, output_size, positions, under
 from layoutsim.ir import ElementType
 from layoutsim.ir.float_format import numpy_dtype
@@ -85,7 +86,7 @@ def _ragged_dot(call: Call) -> Value:
     if ragged in payload.dot.lhs_batch_dims:
         return finish(dot_general(left, right, payload.dot), call.element_type)
     if groups.ndim != 1:
-        raise fail(call.instruction, "ragged-dot with group sizes for each batch is not modelled")
+        raise UnsupportedError(f"{call.instruction.name}: ragged-dot with group sizes for each batch is not modelled")
     if ragged in payload.dot.lhs_contracting_dims:
         return finish(_ragged_contracting(left, right, groups, payload.dot, ragged), call.element_type)
     return finish(_ragged_rows(left, right, groups, payload, ragged, call.shape.dimensions), call.element_type)

@@ -166,7 +166,7 @@ def _scan(call: Call) -> Value:
     output_count = len(_result_shapes(call.instruction)) - payload.num_carries
     rows: list[tuple[Value, ...]] = []
     for step in reversed(steps) if payload.is_reverse else steps:
-        slices = tuple(x.take(step, axis=payload.dimension) for x in inputs)
+        slices = tuple(np.asarray(x.take(step, axis=payload.dimension)) for x in inputs)
         results = call.runner.run(call.instruction.to_apply, (*slices, *carries))
         parts = as_tuple(results) if isinstance(results, tuple) else (results,)
         rows.append(parts[:output_count])
