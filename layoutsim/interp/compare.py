@@ -70,14 +70,20 @@ def tolerance(element_type: ElementType) -> float:
     return _TOLERANCES.get(element_type, _COARSE)
 
 
-def compare_values(actual: Value, expected: Value, shape: Shape, *, factor: float = 1.0) -> list[Difference]:
-    """The parts of two values of ``shape`` that differ by more than ``factor`` times the tolerance."""
+def compare_values(
+    actual: Value, expected: Value, shape: Shape, *, factor: float = 1.0, each: bool = False
+) -> list[Difference]:
+    """The parts of two values of ``shape`` that differ by more than ``factor`` times the tolerance.
+
+    Args:
+        each: elements have nothing to do with each other, so that a large one excuses nothing (above 1).
+    """
     out: list[Difference] = []
     for index, leaf in leaves(shape):
         array_shape = leaf.array if isinstance(leaf, BufferShape) else leaf
         if isinstance(array_shape, ArrayShape):
             a, b = _part(actual, index), _part(expected, index)
-            found = _compare_arrays(a, b, index, factor * tolerance(array_shape.element_type))
+            found = _compare_arrays(a, b, index, factor * tolerance(array_shape.element_type), each)
             out += [found] if found is not None else []
     return out
 
@@ -90,12 +96,12 @@ def _part(value: Value, index: ShapeIndex) -> Array:
     return value
 
 
-def _compare_arrays(actual: Array, expected: Array, index: ShapeIndex, allowed: float) -> Difference | None:
+def _compare_arrays(actual: Array, expected: Array, index: ShapeIndex, allowed: float, each: bool) -> Difference | None:
     if not allowed:
         wrong = actual != expected
         distance = wrong.astype(np.float64)
     else:
-        distance, limit = _distances(actual, expected, allowed)
+        distance, limit = _distances(actual, expected, allowed, each)
         wrong = distance > limit
     if not wrong.any():
         return None
@@ -104,7 +110,7 @@ def _compare_arrays(actual: Array, expected: Array, index: ShapeIndex, allowed: 
     return Difference(index, element, actual[element].item(), expected[element].item(), int(wrong.sum()))
 
 
-def _distances(actual: Array, expected: Array, allowed: float) -> tuple[Array, Array]:
+def _distances(actual: Array, expected: Array, allowed: float, each: bool) -> tuple[Array, Array]:
     """Distance of each pair of elements (infinite where only one is NaN or an infinity), and what is allowed."""
     kind = np.complex128 if actual.dtype.kind == "c" else np.float64
     a, b = actual.astype(kind), expected.astype(kind)
@@ -114,4 +120,4 @@ def _distances(actual: Array, expected: Array, allowed: float) -> tuple[Array, A
         distance = np.where(np.isnan(distance), np.inf, distance)
         size = np.abs(np.where(np.isfinite(b), b, 0))
     largest = float(size.max()) if size.size else 0.0
-    return distance, allowed * (size + largest * 0.5)
+    return distance, allowed * (size + (min(largest, 1.0) if each else largest) * 0.5)

@@ -27,11 +27,9 @@ def _rng_bit_generator(call: Call) -> Value:
     shape = call.instruction.shape
     bits_shape = shape.elements[1] if isinstance(shape, TupleShape) else shape
     assert isinstance(bits_shape, ArrayShape), call.instruction
-    if algorithm == "rng_default":
-        algorithm = "rng_philox" if len(state) == 3 else "rng_three_fry"
     if algorithm == "rng_three_fry":
         new, bits = _threefry_bits(state, bits_shape)
-    else:
+    else:  # Philox is the default of XLA's compilers
         new, bits = _philox_bits(state, bits_shape)
     values = _narrowed(bits, bits_shape.element_type, call)
     return (new.reshape(call.array(0).shape), values) if isinstance(shape, TupleShape) else values

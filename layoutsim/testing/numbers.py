@@ -1,8 +1,9 @@
 """Run random modules on the real CPU compiler and in the interpreter, compare the numbers, and reduce what differs.
 
-    python -m layoutsim.testing.numbers --count 1000 [--first SEED] [--devices 1] [--out DIR]
+    python -m layoutsim.testing.numbers --count 1000 [--first SEED] [--devices 1] [--kind operations] [--out DIR]
 
-Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`) and its inputs. The real compiler
+Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`, or one of single operations over all types and
+attributes, :func:`~layoutsim.testing.operations.random_operations`) and its inputs. The real compiler
 (:mod:`layoutsim.oracle`) compiles it with all passes and runs it on that many devices of its own. It is asked twice:
 
 1. For every value of the entry. Each instruction is evaluated by the interpreter *on the operands that the compiler
@@ -15,7 +16,7 @@ Each seed makes one module (:func:`~layoutsim.testing.modules.random_module`) an
 What cannot be compared is left out before: custom calls and opcodes that XLA's CPU backend has no code for, ``rng`` (numbers of
 a generator of its own), infeeds and outfeeds (nobody feeds), tokens as parameters, collectives that not all devices reach.
 A run goes on where it stopped by ``--first``; each module that differs is printed at once, and a reduced one goes to ``DIR`` as
-``DEVICES-SEED.hlo``.
+``KIND-DEVICES-SEED.hlo``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from layoutsim.errors import LayoutsimError
-from layoutsim.interp import Interpreter, Value, compare_values
+from layoutsim.interp import DEFAULT_OPTIONS, Interpreter, Value, compare_values
 from layoutsim.interp.values import TOKEN_VALUE, Array, DivergenceError, value_from
 from layoutsim.ir import (
     ArrayShape,
@@ -48,10 +49,12 @@ from layoutsim.ir import (
     with_default_layout,
 )
 from layoutsim.ir.clone import clone_module
+from layoutsim.ir.opcode import ELEMENTWISE
 from layoutsim.ir.payloads import TupleIndexPayload
 from layoutsim.oracle import WHOLE_PIPELINE, Execution, Oracle
 from layoutsim.testing.execution import Inputs, first_difference, inputs_for, run
 from layoutsim.testing.modules import in_post_order, random_module, step_names
+from layoutsim.testing.operations import operation_inputs, random_operations
 from layoutsim.testing.reduce import reduce_module
 from layoutsim.testing.scope import Limits
 
@@ -92,14 +95,33 @@ class Comparison:
         return self.verdict in _FAILURES
 
 
-def compare_numbers(module: Module, oracle: Oracle, seed: int = 0) -> Comparison:
+@frozen
+class Kind:
+    """What is compared: a module and its inputs from a seed."""
+
+    module: Callable[[int], Module]
+    inputs: Callable[[Module, int], Inputs]
+
+
+def programs(devices: int) -> Kind:
+    """Random programs of what the real CPU compiler can run."""
+    only = step_names(executable=True) - LEFT_OUT
+    limits = Limits(devices=devices, backend="cpu", executable=True, only=only)
+    return Kind(lambda seed: random_module(seed, limits), inputs_for)
+
+
+OPERATIONS = Kind(random_operations, lambda module, seed: Inputs((operation_inputs(module, seed),), DEFAULT_OPTIONS))
+"""Single operations over all types and attributes."""
+
+
+def compare_numbers(module: Module, oracle: Oracle, seed: int = 0, kind: Kind | None = None) -> Comparison:
     """The interpreter against the real compiler, on inputs of this seed."""
     if reason := _why_not_compared(module):
         return Comparison(Verdict.NOT_COMPARED, reason)
     oracle.start()  # a compiler that is not there is no finding
     plain = _with_plain_interface(module)
     try:
-        inputs = _with_equal_flags(inputs_for(plain, seed))
+        inputs = _with_equal_flags((kind or programs(oracle.devices)).inputs(plain, seed))
         return _compare(plain, inputs, oracle)
     except DivergenceError:
         return Comparison(Verdict.NOT_COMPARED, "a collective that not all devices reach")
@@ -241,7 +263,7 @@ def _difference(
     with np.errstate(all="ignore"):
         ours = interpreter.evaluate_instruction(instruction, devices, operands)
     for device, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-        if found := compare_values(a, b, instruction.shape):
+        if found := compare_values(a, b, instruction.shape, each=instruction.opcode in ELEMENTWISE):
             return f"device {device}, {instruction.name}: {found[0]}"
     return ""
 
@@ -276,15 +298,15 @@ def run_numbers(
     seeds: Iterable[int],
     oracle: Oracle,
     *,
-    limits: Limits | None = None,
+    kind: Kind | None = None,
     report: Callable[[int, Comparison], None] = lambda seed, comparison: None,
 ) -> Run:
     """Compare the modules of these seeds; ``report`` hears of each failure when it is found."""
-    limits = limits or limits_for(oracle.devices)
+    kind = kind or programs(oracle.devices)
     outcome, start = Run(), time.monotonic()
     for seed in seeds:
-        module = random_module(seed, limits)
-        comparison = compare_numbers(module, oracle, seed)
+        module = kind.module(seed)
+        comparison = compare_numbers(module, oracle, seed, kind)
         outcome.verdicts[comparison.verdict] += 1
         if comparison.verdict in (Verdict.AGREES, Verdict.ROUNDING):
             outcome.opcodes.update({i.opcode for c in module.computations for i in c.instructions})
@@ -302,19 +324,14 @@ def _reason(comparison: Comparison) -> str:
     return f"{comparison.verdict}: {comparison.details.partition(chr(10))[0][:120]}"
 
 
-def limits_for(devices: int) -> Limits:
-    """What the real CPU compiler can run."""
-    return Limits(devices=devices, backend="cpu", executable=True, only=step_names(executable=True) - LEFT_OUT)
-
-
-def reduce_failure(module: Module, oracle: Oracle, found: Comparison, seed: int, *, max_tries: int = 400) -> Module:
+def reduce_failure(oracle: Oracle, found: Comparison, seed: int, kind: Kind, *, max_tries: int = 400) -> Module:
     """The smallest module found that fails with the same verdict at an instruction of the same opcode."""
 
     def fails(candidate: Module) -> bool:
-        again = compare_numbers(in_post_order(candidate), oracle, seed)
+        again = compare_numbers(in_post_order(candidate), oracle, seed, kind)
         return (again.verdict, again.opcode) == (found.verdict, found.opcode)
 
-    return reduce_module(module, fails, max_tries=max_tries)
+    return reduce_module(kind.module(seed), fails, max_tries=max_tries)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -323,20 +340,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=100, help="modules to compare")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--devices", type=int, default=1, help="devices that collectives run on (default: 1)")
+    parser.add_argument("--kind", choices=("programs", "operations"), default="programs", help="(default: programs)")
     parser.add_argument("--out", type=Path, help="folder for reduced modules that differ")
     parser.add_argument("--reduce", type=int, default=10, help="reduce at most so many")
     options = parser.parse_args(arguments)
-    limits = limits_for(options.devices)
+    kind = OPERATIONS if options.kind == "operations" else programs(options.devices)
     seeds = range(options.first, options.first + options.count)
     with Oracle("cpu", WHOLE_PIPELINE, options.devices, timeout=SECONDS_A_MODULE) as oracle:
-        outcome = run_numbers(seeds, oracle, limits=limits, report=_print_failure)
+        outcome = run_numbers(seeds, oracle, kind=kind, report=_print_failure)
         print(f"{oracle.release} on {options.devices} devices: seeds {seeds.start}..{seeds.stop - 1}, {outcome}")
         for seed, found in list(outcome.failures.items())[: options.reduce if options.out else 0]:
-            reduced = reduce_failure(random_module(seed, limits), oracle, found, seed)
+            reduced = reduce_failure(oracle, found, seed, kind)
             options.out.mkdir(parents=True, exist_ok=True)
-            again = compare_numbers(reduced, oracle, seed)
-            (options.out / f"{options.devices}-{seed}.hlo").write_text(reduced.to_text())
-            (options.out / f"{options.devices}-{seed}.txt").write_text(f"{again.verdict}: {again.details}\n")
+            again = compare_numbers(reduced, oracle, seed, kind)
+            (options.out / f"{options.kind}-{options.devices}-{seed}.hlo").write_text(reduced.to_text())
+            (options.out / f"{options.kind}-{options.devices}-{seed}.txt").write_text(f"{again.verdict}: {again.details}\n")
     return 1 if outcome.failures else 0
 
 

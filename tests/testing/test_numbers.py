@@ -8,7 +8,7 @@ import pytest
 from layoutsim.interp import Interpreter, Value
 from layoutsim.ir import Module
 from layoutsim.oracle import Execution
-from layoutsim.testing.numbers import Verdict, compare_numbers, limits_for, run_numbers
+from layoutsim.testing.numbers import OPERATIONS, Kind, Verdict, compare_numbers, programs, run_numbers
 from layoutsim.text import parse_module
 
 Arrays = tuple[np.ndarray, ...]
@@ -93,10 +93,11 @@ def test_random_numbers_and_feeds_are_not_compared() -> None:
     assert compare_numbers(parse_module(text), Played()).verdict is Verdict.NOT_COMPARED
 
 
-def test_a_run_counts_and_reports() -> None:
+@pytest.mark.parametrize("kind", [programs(1), OPERATIONS], ids=["programs", "operations"])
+def test_a_run_counts_and_reports(kind: Kind) -> None:
     told: list[int] = []
 
-    run = run_numbers(range(6), Played(_spoiled(0)), limits=limits_for(1), report=lambda seed, _: told.append(seed))
+    run = run_numbers(range(6), Played(_spoiled(0)), kind=kind, report=lambda seed, _: told.append(seed))
 
     assert run.verdicts.total() == 6
     assert list(run.failures) == told

@@ -61,7 +61,7 @@ def _widened(shard: Any) -> Any:
     import numpy as np
 
     value = np.asarray(shard)
-    if value.dtype.kind in "biufc" and value.dtype.isbuiltin:
+    if value.dtype.kind in "biufc" and value.dtype.isbuiltin == 1:
         return value
     name = value.dtype.name
     return value.astype(np.float32 if "float" in name else np.uint8 if name.startswith("u") else np.int8)
