@@ -113,8 +113,8 @@ def _compare_arrays(actual: Array, expected: Array, index: ShapeIndex, allowed: 
 def _distances(actual: Array, expected: Array, allowed: float, each: bool) -> tuple[Array, Array]:
     """Distance of each pair of elements (infinite where only one is NaN or an infinity), and what is allowed."""
     kind = np.complex128 if actual.dtype.kind == "c" else np.float64
-    a, b = actual.astype(kind), expected.astype(kind)
     with np.errstate(all="ignore"):
+        a, b = actual.astype(kind), expected.astype(kind)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         distance = np.where(same, 0.0, np.abs(a - b))
         distance = np.where(np.isnan(distance), np.inf, distance)

@@ -198,9 +198,8 @@ def _reduce_precision(call: Call) -> Value:
         new_exponent = np.frexp(rounded)[1] - 1
         result = np.where(new_exponent > bias, np.copysign(np.inf, wide), rounded)
         result = np.where(new_exponent <= -bias, np.copysign(0.0, wide), result)
-    result = np.where(np.isinf(wide) | (wide == 0), wide, result)
-    nan = wide if payload.mantissa_bits else np.copysign(np.inf, wide)
-    return finish(np.where(np.isnan(wide), nan, result), call.element_type)
+    is_kept = ~np.isfinite(wide) | (wide == 0)
+    return finish(np.where(is_kept, wide, result), call.element_type)
 
 
 @kernel("copy copy-done")

@@ -49,7 +49,7 @@ from layoutsim.ir import (
     with_default_layout,
 )
 from layoutsim.ir.clone import clone_module
-from layoutsim.ir.opcode import ELEMENTWISE
+from layoutsim.ir.opcode import COLLECTIVES, ELEMENTWISE
 from layoutsim.ir.payloads import TupleIndexPayload
 from layoutsim.oracle import WHOLE_PIPELINE, Execution, Oracle
 from layoutsim.testing.execution import Inputs, first_difference, inputs_for, run
@@ -146,8 +146,14 @@ def _why_not_compared(module: Module) -> str:
     opcodes = {i.opcode for c in module.computations for i in c.instructions} & _NOT_COMPARED
     if opcodes:
         return ", ".join(sorted(opcodes))
+    if any(i.opcode in COLLECTIVES and _is_narrow(i.shape) for c in module.computations for i in c.instructions):
+        return "a collective of elements below a byte, of which XLA's CPU backend moves whole bytes"
     shapes = [shape for parameter in module.entry.parameters for _, shape in leaves(parameter.shape)]
     return "" if all(isinstance(shape, ArrayShape) for shape in shapes) else "parameters that are no arrays"
+
+
+def _is_narrow(shape: Shape) -> bool:
+    return any(leaf.element_type.bits < 8 and not leaf.element_type.is_pred for _, leaf in array_leaves(shape))
 
 
 def _with_plain_interface(module: Module) -> Module:
