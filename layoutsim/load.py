@@ -158,8 +158,8 @@ def _parse(files: _Files, name: str, place: Path) -> Module:
 def store_as_in_proto(module: Module, proto: bytes, path: str = "module.pb") -> None:
     """Give a module read from text what only its proto tells.
 
-    That is the order in which XLA stored the instructions, which is about that of users too, and which scalars of the entry's signature are automatic.
-    Without protobuf, or where the proto is damaged or of another module, the order of the text stays.
+    That is the order in which XLA stored the instructions, which is about that of users too, and which scalars of the entry's
+    signature are automatic. Without protobuf, or where the proto is damaged or of another module, the order of the text stays.
     """
     with suppress(InputError, ParseError):
         _store_like(module, parse_bytes(proto, path))

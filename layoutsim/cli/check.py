@@ -17,7 +17,9 @@ _SHOWN = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "path", metavar="DIR", help="folder with before_layout, after_layout, final, buffer-assignment; with --live any module"
+        "path",
+        metavar="DIR",
+        help="XLA dump folder, or one with before_layout, after_layout, final, buffer-assignment; with --live any module",
     )
     parser.add_argument("--stage", choices=[stage.value for stage in Stage], default="all", help="what to check (default: all)")
     parser.add_argument("--preset", metavar="P", help="rules to check (default: by the folder's name)")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
-from layoutsim.experiments.conformance import read_assignment_report
 from layoutsim.experiments.memory import MemoryView, view_memory
+from layoutsim.experiments.recorded import read_assignment_report
 from layoutsim.memory.report_format import print_assignment_report
 from layoutsim.memory.report_format_usage import print_memory_usage_report
 from layoutsim.passes.presets import DEFAULT_PRESET

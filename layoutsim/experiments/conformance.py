@@ -1,6 +1,7 @@
 """Our passes against what the real compiler did with the same module: the stages of ``layoutsim check``.
 
-A folder holds some of ``before_layout``, ``after_layout``, ``final`` and ``buffer-assignment`` (``.hlo``, ``.txt``, ``.gz``):
+A folder (:mod:`layoutsim.experiments.recorded`) holds some of ``before_layout``, ``after_layout``, ``final`` and
+``buffer-assignment``:
 
 * *layout*: layout assignment on the first, compared with the second, instruction by instruction;
 * *buffers*: buffer assignment on ``final``, compared with ``buffer-assignment``, value by value;
@@ -10,20 +11,20 @@ A folder holds some of ``before_layout``, ``after_layout``, ``final`` and ``buff
 
 from __future__ import annotations
 
-import gzip
 from enum import StrEnum
 from pathlib import Path
 
 from attrs import frozen
 
 from layoutsim.errors import InputError
+from layoutsim.experiments.recorded import BUFFER_ASSIGNMENT, Recorded, find_recorded
 from layoutsim.experiments.simulate import profile_of
 from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
-from layoutsim.load import AFTER_LAYOUT, BEFORE_LAYOUT, SCHEDULED, load
+from layoutsim.load import AFTER_LAYOUT, BEFORE_LAYOUT, SCHEDULED
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.reference import numbering_of
-from layoutsim.memory.report_format import AssignmentReport, parse_assignment_report
+from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
 from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
@@ -32,6 +33,8 @@ from layoutsim.passes.layout_assignment.conformance import check_against
 from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
 from layoutsim.passes.sub_byte_size_setter import SubByteSizeSetter
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
+
+_NEWEST_CPU = "xla-cpu-0.10.2"
 
 
 class Stage(StrEnum):
@@ -94,42 +97,45 @@ def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = No
     Raises:
         InputError: files that the stage needs are missing.
     """
-    chosen = preset or preset_of_folder(folder)
+    recorded = find_recorded(folder)
+    chosen = preset or preset_of(recorded)
     pipeline = resolve_preset(chosen)
-    wanted = _stages(folder, stage)
+    wanted = _stages(recorded, stage)
     return Verdict(
         preset=chosen,
-        layout=check_layout(folder, pipeline) if Stage.LAYOUT in wanted else None,
-        buffers=check_buffers(folder, pipeline) if Stage.BUFFERS in wanted else None,
-        pipeline=check_pipeline(folder, pipeline) if Stage.PIPELINE in wanted else None,
+        layout=check_layout(recorded, pipeline) if Stage.LAYOUT in wanted else None,
+        buffers=check_buffers(recorded, pipeline) if Stage.BUFFERS in wanted else None,
+        pipeline=check_pipeline(recorded, pipeline) if Stage.PIPELINE in wanted else None,
     )
 
 
-def preset_of_folder(folder: Path) -> str:
-    """``xla-gpu-0.6.1`` for a folder called ``gpu-0.6.1`` or ``gpu-0.6.1-bare``; the default preset otherwise."""
-    name = f"xla-{folder.resolve().name.removesuffix('-bare')}"
+def preset_of(recorded: Recorded) -> str:
+    """The CPU's for its own dumps; ``xla-gpu-0.6.1`` for a folder ``gpu-0.6.1`` or ``gpu-0.6.1-bare``; else the newest."""
+    if recorded.is_for_cpu:
+        return _NEWEST_CPU
+    name = f"xla-{recorded.folder.resolve().name.removesuffix('-bare')}"
     return name if name in preset_names() else DEFAULT_PRESET
 
 
-def _stages(folder: Path, stage: Stage) -> list[Stage]:
+def _stages(recorded: Recorded, stage: Stage) -> list[Stage]:
     if stage is not Stage.ALL:
         return [stage]
-    has = {name: _find(folder, name) is not None for name in ("before_layout", "after_layout", "final", "buffer-assignment")}
-    bare = folder.resolve().name.endswith("-bare")
     offered = [
-        (Stage.LAYOUT, has["before_layout"] and has["after_layout"]),
-        (Stage.BUFFERS, has["final"] and has["buffer-assignment"]),
-        (Stage.PIPELINE, bare and has["before_layout"] and has["buffer-assignment"]),
+        (Stage.LAYOUT, recorded.has(BEFORE_LAYOUT, AFTER_LAYOUT)),
+        (Stage.BUFFERS, recorded.has(SCHEDULED, BUFFER_ASSIGNMENT)),
+        (Stage.PIPELINE, recorded.is_bare and recorded.has(BEFORE_LAYOUT, BUFFER_ASSIGNMENT)),
     ]
     found = [candidate for candidate, possible in offered if possible]
     if not found:
-        raise InputError(f"{folder} holds no pair of files to check (before_layout + after_layout, final + buffer-assignment)")
+        pairs = "before_layout + after_layout, final + buffer-assignment"
+        hint = "XLA dumps the first pair with --xla_dump_hlo_pass_re=layout-assignment"
+        raise InputError(f"{recorded.folder} holds no pair of files to check ({pairs}); {hint}")
     return found
 
 
-def check_layout(folder: Path, pipeline: Pipeline) -> LayoutComparison:
+def check_layout(recorded: Recorded, pipeline: Pipeline) -> LayoutComparison:
     """The preset's layout assignment, alone, on ``before_layout``; compared with ``after_layout``."""
-    return check_against(_module(folder, BEFORE_LAYOUT), _module(folder, AFTER_LAYOUT), _layout_assignment(pipeline))
+    return check_against(recorded.module(BEFORE_LAYOUT), recorded.module(AFTER_LAYOUT), _layout_assignment(pipeline))
 
 
 def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline) -> LayoutComparison:
@@ -139,9 +145,9 @@ def compare_layout_assignment(module: Module, theirs: Module, pipeline: Pipeline
     return compare_layouts(names, module, theirs)
 
 
-def check_buffers(folder: Path, pipeline: Pipeline) -> BufferComparison:
+def check_buffers(recorded: Recorded, pipeline: Pipeline) -> BufferComparison:
     """Buffer assignment on ``final``, compared with the report."""
-    return compare_buffers(_module(folder, SCHEDULED), _report(folder), pipeline)
+    return compare_buffers(recorded.module(SCHEDULED), recorded.report(), pipeline)
 
 
 def compare_buffers(scheduled: Module, theirs: AssignmentReport, pipeline: Pipeline) -> BufferComparison:
@@ -150,12 +156,12 @@ def compare_buffers(scheduled: Module, theirs: AssignmentReport, pipeline: Pipel
     return compare_assignments(assignment_report(assignment), theirs)
 
 
-def check_pipeline(folder: Path, pipeline: Pipeline) -> PipelineComparison:
+def check_pipeline(recorded: Recorded, pipeline: Pipeline) -> PipelineComparison:
     """Layout assignment and everything behind it on ``before_layout``; allocations compared with the report."""
-    module = _module(folder, BEFORE_LAYOUT)
+    module = recorded.module(BEFORE_LAYOUT)
     _layout_assignment(pipeline).run(module)
-    buffers = compare_behind_layouts(module, _report(folder), _as_recorded(pipeline))
-    return PipelineComparison(buffers, "" if buffers.agrees else _first_difference(folder, pipeline))
+    buffers = compare_behind_layouts(module, recorded.report(), _as_recorded(pipeline))
+    return PipelineComparison(buffers, "" if buffers.agrees else _first_difference(recorded, pipeline))
 
 
 def _as_recorded(pipeline: Pipeline) -> Pipeline:
@@ -170,41 +176,13 @@ def compare_behind_layouts(module: Module, theirs: AssignmentReport, pipeline: P
     return compare_assignments(assignment_report(assign_buffers(module, profile_of(pipeline))), theirs, names=False)
 
 
-def _first_difference(folder: Path, pipeline: Pipeline) -> str:
-    if _find(folder, "after_layout") is not None and not check_layout(folder, pipeline).agrees:
+def _first_difference(recorded: Recorded, pipeline: Pipeline) -> str:
+    if recorded.has(AFTER_LAYOUT) and not check_layout(recorded, pipeline).agrees:
         return "layout"
-    if _find(folder, "final") is not None and check_buffers(folder, pipeline).agrees:
+    if recorded.has(SCHEDULED) and check_buffers(recorded, pipeline).agrees:
         return "copies or schedule"
     return "buffers"
 
 
 def _layout_assignment(pipeline: Pipeline) -> LayoutAssignment:
     return next(p for p in pipeline.passes if isinstance(p, LayoutAssignment))
-
-
-def _module(folder: Path, stage: str) -> Module:
-    name = "final" if stage == SCHEDULED else stage
-    found = _find(folder, name)
-    if found is None:
-        raise InputError(f"{folder} holds no {name} (.hlo, .txt, .gz)")
-    return load(found)
-
-
-def _report(folder: Path) -> AssignmentReport:
-    found = _find(folder, "buffer-assignment")
-    if found is None:
-        raise InputError(f"{folder} holds no buffer-assignment (.txt, .gz)")
-    return read_assignment_report(found)
-
-
-def read_assignment_report(path: Path) -> AssignmentReport:
-    """Parse XLA's ``buffer-assignment.txt``, packed or not."""
-    data = path.read_bytes()
-    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    return parse_assignment_report(text.decode(errors="replace"), str(path))
-
-
-def _find(folder: Path, name: str) -> Path | None:
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder")
-    return next((p for p in sorted(folder.iterdir()) if p.name == name or p.name.startswith(f"{name}.")), None)

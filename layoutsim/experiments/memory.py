@@ -156,7 +156,10 @@ class MemoryView:
     @property
     def _peak_moment(self) -> str:
         at = self.peak_instruction
-        return f", when {at.name} begins in {at.parent.name}" if at is not None else ""
+        if at is None:
+            return ""
+        assert at.parent is not None, at
+        return f", when {at.name} begins in {at.parent.name}"
 
     def to_json(self) -> dict[str, object]:
         return {
