@@ -112,7 +112,11 @@ def _slide(x: Array, start: Array, window: Window, ufunc: np.ufunc) -> Array:
 
 @kernel("select-and-scatter")
 def _select_and_scatter(call: Call) -> Value:
-    """Each source element goes where its window's selected element is."""
+    """Each source element goes where its window's selected element is.
+
+    Windows are looked through in row-major order, which decides between elements that ``select`` takes for equal. XLA's CPU
+    compiler does so too, but where windows are padded: there the first dimension may run fastest.
+    """
     window = call.instruction.payload_as(WindowPayload).window
     operand, source, start = call.arrays
     select, combine = (Body(c, call.runner) for c in call.instruction.called_computations)
