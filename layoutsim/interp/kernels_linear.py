@@ -161,8 +161,9 @@ def _finish_parts(call: Call, parts: tuple[Array, ...]) -> Value:
 def _batch_norm_training(call: Call) -> Value:
     payload, axes, along = _features_last(call)
     x, scale, offset = (_wide(a) for a in call.arrays)
-    mean, variance = x.mean(axis=axes), x.var(axis=axes)
     with np.errstate(all="ignore"):
+        mean = x.mean(axis=axes)
+        variance = (x * x).mean(axis=axes) - mean * mean  # XLA's way, with its rounding
         normal = (x - mean.reshape(along)) / np.sqrt(variance + payload.epsilon).reshape(along)
         return _finish_parts(call, (normal * scale.reshape(along) + offset.reshape(along), mean, variance))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutsim.build import Builder
+from layoutsim.errors import ShapeError
 from layoutsim.ir import Computation, ElementType, Instruction, Opcode, array_shape, tuple_shape
 from layoutsim.ir.payloads import (
     BatchNormPayload,
@@ -112,6 +113,8 @@ def select_and_scatter(draw: Drawing) -> Instruction:
     window = _window(draw, sizes, dilated=False)
     pairs = zip(sizes, window.dimensions, strict=True)
     windows = tuple((size + w.padding_low + w.padding_high - w.size) // w.stride + 1 for size, w in pairs)
+    if min(windows) < 1:
+        raise ShapeError(f"no window of {window} fits over {sizes}")
     operands = draw.given("tame", kind, sizes), draw.given("tame", kind, windows), _constant(draw, 0, kind)
     assert draw.builder.module is not None
     select = Builder(draw.builder.module.unique_name("select"), draw.builder.module)
