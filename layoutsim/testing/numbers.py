@@ -316,10 +316,10 @@ def run_numbers(
         outcome.verdicts[comparison.verdict] += 1
         if comparison.verdict in (Verdict.AGREES, Verdict.ROUNDING):
             outcome.opcodes.update({i.opcode for c in module.computations for i in c.instructions})
-        elif comparison.is_failure:
+        if comparison.is_failure:
             outcome.failures[seed] = comparison
             report(seed, comparison)
-        else:
+        elif comparison.verdict is not Verdict.AGREES:
             outcome.reasons[_reason(comparison)] += 1
     outcome.seconds = time.monotonic() - start
     return outcome

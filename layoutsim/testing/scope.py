@@ -177,13 +177,14 @@ class Scope:
         if self.is_entry and chance(self.chooser, 80):
             return self.keep(self.builder.parameter(shape))
         if shape.element_count <= 8 and shape.element_type in _NUMPY and chance(self.chooser, 50):
-            return self.keep(self.builder.constant(np.zeros(shape.dimensions, _NUMPY[shape.element_type])))
+            numbers = (np.arange(shape.element_count) * 3 + 1).reshape(shape.dimensions) % 4  # 1, 0, 3, 2, ...
+            return self.keep(self.builder.constant(numbers.astype(_NUMPY[shape.element_type])))
         return self.filled(shape)
 
     def filled(self, shape: ArrayShape) -> Instruction:
-        """A broadcast zero."""
-        zero = self.zero(shape.element_type)
-        return self.keep(self.builder.broadcast(zero, shape.dimensions)) if shape.rank else zero
+        """A broadcast scalar, which is 0 to 2."""
+        scalar = self._scalar(sum(shape.dimensions) % 3, shape.element_type)
+        return self.keep(self.builder.broadcast(scalar, shape.dimensions)) if shape.rank else scalar
 
     def zero(self, element_type: ElementType) -> Instruction:
         """A scalar constant, converted where numpy lacks the type."""
