@@ -6,10 +6,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from layoutsim.errors import InputError
-from layoutsim.oracle import BARE_PIPELINE, Answer, Backend, Oracle, OracleMissingError
+from layoutsim.oracle import BARE_PIPELINE, WHOLE_PIPELINE, Answer, Backend, Oracle, OracleMissingError
 from layoutsim.oracle.process import PYTHON_VARIABLE, device_count
 
 PYTHON = os.environ.get(PYTHON_VARIABLE, "")
@@ -121,3 +122,27 @@ def test_partitioned_modules_are_compiled_as_replicas_by_the_passes_named() -> N
     assert "is_scheduled=true" in answer.final
     assert answer.buffer_assignment is not None
     assert answer.memory_usage_report is not None
+
+
+EXCHANGE = """HloModule m, replica_count=2
+ENTRY main {
+  x = bf16[2] parameter(0)
+  n = s4[2] parameter(1)
+  y = bf16[2] collective-permute(x), source_target_pairs={{0,1},{1,0}}
+  r = u32[] replica-id()
+  ROOT t = (bf16[2], s4[2], u32[]) tuple(y, n, r)
+}
+"""
+
+
+@pytest.mark.skipif(not has_compiler("cpu"), reason=f"no CPU compiler: set {PYTHON_VARIABLE} to a Python that has it")
+def test_the_cpu_compilers_program_runs_on_devices_of_its_own() -> None:
+    arguments = [[np.array([1 + device, 2], np.float32), np.array([-1, device], np.int8)] for device in range(2)]
+    with Oracle("cpu", WHOLE_PIPELINE, devices=2) as oracle:
+        done = oracle.execute(EXCHANGE, arguments, ["bf16", "s4"])
+        refused = oracle.execute("HloModule m\nENTRY e { ROOT p = f32[2] add(p, p) }", [[], []], [])
+
+    assert done.results is not None
+    assert [[leaf.tolist() for leaf in row] for row in done.results] == [[[2, 2], [-1, 0], 0], [[1, 2], [-1, 1], 1]]
+    assert refused.results is None
+    assert refused.note
