@@ -15,8 +15,8 @@ attributes, :func:`~layoutsim.testing.operations.random_operations`) and its inp
 
 It needs jax in this environment, or ``LAYOUTSIM_ORACLE_PYTHON``. What cannot be compared is left out before: custom calls and
 opcodes that XLA's CPU backend has no code for, ``rng`` (numbers of a generator of its own), infeeds and outfeeds (nobody
-feeds), tokens as parameters, collectives that not all devices reach. A run goes on where it stopped by ``--first``; each
-module that differs is printed at once, and a reduced one goes to ``DIR`` as ``KIND-DEVICES-SEED.hlo``.
+feeds), tokens as parameters, collectives that not all devices reach, or of packed elements. A run goes on where it stopped by
+``--first``; each module that differs is printed at once, and a reduced one goes to ``DIR`` as ``KIND-DEVICES-SEED.hlo``.
 """
 
 from __future__ import annotations
