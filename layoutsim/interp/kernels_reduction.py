@@ -112,10 +112,10 @@ def _slide(x: Array, start: Array, window: Window, ufunc: np.ufunc) -> Array:
 
 @kernel("select-and-scatter")
 def _select_and_scatter(call: Call) -> Value:
-    """Each source element goes where its window's selected element is.
+    """Each source element goes where its window's selected element is; that of a window in padding alone goes nowhere.
 
     Windows are looked through in row-major order, which decides between elements that ``select`` takes for equal. XLA's CPU
-    compiler does so too, but where windows are padded: there the first dimension may run fastest.
+    compiler decides otherwise in some padded windows.
     """
     window = call.instruction.payload_as(WindowPayload).window
     operand, source, start = call.arrays
