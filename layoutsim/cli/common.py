@@ -12,7 +12,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from layoutsim.ir.module import Module
-from layoutsim.load import load
+from layoutsim.load import STAGES, load
 from layoutsim.report.tables import Rows
 
 USAGE_ERROR = 2
@@ -63,4 +63,4 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_module(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="HLO text or proto (.hlo .txt .pb, .gz of them), an XLA dump folder or a .tgz of one")
-    parser.add_argument("--stage", help="which dump to take from a folder: before_layout, after_layout, scheduled")
+    parser.add_argument("--stage", help=f"which dump to take from a folder: {', '.join(STAGES)}")

@@ -8,6 +8,7 @@ from attrs import evolve, field, frozen
 
 from layoutsim.analysis.source_lines import source_line
 from layoutsim.analysis.values import Value
+from layoutsim.errors import UnsupportedError
 from layoutsim.experiments.simulate import memory_rows, profile_of
 from layoutsim.garbage import no_collection
 from layoutsim.ir.instruction import Instruction
@@ -228,6 +229,11 @@ def view_memory(module: Module, preset: str, reference: AssignmentReport | None 
     Raises:
         UnsupportedError: the module is not scheduled, or its call graph is not flat.
     """
+    if module.schedule is None:
+        raise UnsupportedError(
+            f"module {module.name} is not scheduled, so nothing tells what is alive when; take the dump from after all passes "
+            "(*after_optimizations.txt), or use `layoutsim run` for this one"
+        )
     numbering = None if reference is None else numbering_of(reference, module)
     profile = TPU if is_tpu_module(module) else profile_of(resolve_preset(preset))
     assignment = assign_buffers(module, profile, numbering=numbering)

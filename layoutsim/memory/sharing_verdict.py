@@ -87,7 +87,8 @@ def find_value(assignment: BufferAssignment, text: str) -> Value:
     dataflow = assignment.aliases.dataflow
     found = [i for c in dataflow.module.computations for i in c.instructions if i.name == name.strip()]
     if len(found) != 1:
-        raise InputError(f"expected the name of one instruction, got {name.strip()!r}, which {len(found)} instructions have")
+        many = f"{len(found)} instructions are named" if found else "no instruction of the module is named"
+        raise InputError(f"{many} {name.strip()!r}; `layoutsim memory FILE` lists the values at the peak")
     try:
         index = parse_index(brace + index_part) if brace else ()
         values = dataflow.value_set(found[0], index)

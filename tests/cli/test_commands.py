@@ -175,3 +175,29 @@ def test_a_donation_that_is_not_usable_is_exit_code_1(capsys: pytest.CaptureFixt
     )
     assert main(["memory", str(module), "--donations"]) == 1
     assert "not usable" in capsys.readouterr().out
+
+
+def test_memory_of_an_unscheduled_module_says_which_dump_to_take(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain.hlo"
+    plain.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
+
+    assert main(["memory", str(plain)]) == 2
+    assert "module m is not scheduled" in (err := capsys.readouterr().err)
+    assert "after_optimizations.txt" in err
+
+
+def test_an_unknown_option_leads_to_the_help_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", AXIS0, "--nonsense"])
+
+    assert capsys.readouterr().err == "layoutsim run: unrecognized arguments: --nonsense (see layoutsim run --help)\n"
+
+
+def test_a_file_of_another_kind_is_told_how_to_get_hlo(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    other = tmp_path / "readme.md"
+    other.write_text("# A title\n")
+
+    assert main(["run", str(other)]) == 2
+    assert f"{other}:1:1: expected an instruction name, got '#'; is this HLO? " in capsys.readouterr().err

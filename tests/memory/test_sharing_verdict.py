@@ -121,7 +121,7 @@ def test_values_are_found_by_name_and_index():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nothing", "got 'nothing', which 0 instructions have"),
+        ("nothing", "no instruction of the module is named 'nothing'"),
         ("loop{7}", "has no part at that index"),
         ("loop{x}", "has no part at that index"),
     ],
