@@ -12,8 +12,8 @@ large array. Without the dimension of size 1 the default layout will do:
 
     p = f32[1,4,8] parameter(0)                              p = f32[1,4,8] parameter(0)
     ROOT g = f32[1,32,8] all-gather(p), dimensions={1}  =>   reshape = f32[4,8] reshape(p)
-                                                             g' = f32[32,8] all-gather(reshape), dimensions={0}
-                                                             ROOT reshape.1 = f32[1,32,8] reshape(g')
+                                                             g.1 = f32[32,8] all-gather(reshape), dimensions={0}
+                                                             ROOT reshape.1 = f32[1,32,8] reshape(g.1)
 """
 
 from __future__ import annotations

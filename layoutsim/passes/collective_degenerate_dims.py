@@ -6,15 +6,15 @@ rules). No release of XLA has these passes. ``reduce-scatter-remove-degenerate-d
 
     p = f32[1,32,8] parameter(0)                                    p = f32[1,32,8] parameter(0)
     ROOT s = f32[1,4,8] reduce-scatter(p), dimensions={1}      =>   reshape = f32[32,8] reshape(p)
-                                                                    s' = f32[4,8] reduce-scatter(reshape), dimensions={0}
-                                                                    ROOT reshape.1 = f32[1,4,8] reshape(s')
+                                                                    s.1 = f32[4,8] reduce-scatter(reshape), dimensions={0}
+                                                                    ROOT reshape.1 = f32[1,4,8] reshape(s.1)
 
 ``all-to-all-remove-degenerate-dims``::
 
     p = f32[1,32,8] parameter(0)                                    p = f32[1,32,8] parameter(0)
     ROOT a = f32[1,32,8] all-to-all(p), dimensions={1}         =>   reshape = f32[32,8] reshape(p)
-                                                                    a' = f32[32,8] all-to-all(reshape), dimensions={0}
-                                                                    ROOT reshape.1 = f32[1,32,8] reshape(a')
+                                                                    a.1 = f32[32,8] all-to-all(reshape), dimensions={0}
+                                                                    ROOT reshape.1 = f32[1,32,8] reshape(a.1)
 
 An all-to-all that returns a tuple has no such dimension, and a ragged-all-to-all splits along dimension 0, which nothing stands
 in front of: they need no pass.

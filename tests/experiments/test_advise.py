@@ -184,7 +184,7 @@ def test_code_that_was_shown_is_not_shown_again() -> None:
     text = _report("axis1flax", "0.10.2").to_text()
 
     assert text.count("    def laid_out(argument, shardings):") == 1
-    assert text.count("    # as above: def laid_out(argument, shardings):") == 3
+    assert text.count("    # and the rest of the code above, unchanged") == 3
 
 
 # -- rule sets -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from attrs import frozen
 from layoutsim.experiments.simulate import Simulation
 from layoutsim.report.units import count, exact_bytes, signed_bytes
 
+_REST = "# and the rest of the code above, unchanged"
+
 
 @frozen
 class Advice:
@@ -50,25 +52,20 @@ class Advice:
         }
 
     def to_text(self, known: Container[str] = ()) -> str:
-        """For people; paragraphs of code that are ``known`` are named only."""
+        """For people; a line stands for the paragraphs of code that are ``known`` and longer than one."""
         effect = (
             f"memory {signed_bytes(-self.saved_bytes)} (temporaries {signed_bytes(-self.saved_temp_bytes)}, "
             f"peak {signed_bytes(-self.saved_peak_bytes)}); {_copies_left(self.remaining_copy_bytes)}"
         )
-        shown = [_named(p) if p in known else p for p in self.paragraphs]
-        code = [f"    {line}".rstrip() for line in "\n\n".join(shown).splitlines()]
+        shown = [p for p in self.paragraphs if p not in known or "\n" not in p]
+        rest = [_REST] if len(shown) < len(self.paragraphs) else []
+        code = [f"    {line}".rstrip() for line in "\n\n".join([*shown, *rest]).splitlines()]
         return "\n".join([f"[{self.audience}] {self.title}", f"  {effect}", *code, *(f"  careful: {w}" for w in self.warnings)])
 
     @property
     def paragraphs(self) -> list[str]:
         """The code, cut at empty lines."""
         return self.code.split("\n\n")
-
-
-def _named(paragraph: str) -> str:
-    """A paragraph of several lines in one."""
-    first, *more = paragraph.splitlines()
-    return f"# as above: {first.removeprefix('# ')}" if more else paragraph
 
 
 def _copies_left(size_bytes: int) -> str:
