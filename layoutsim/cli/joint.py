@@ -8,6 +8,7 @@ from pathlib import Path
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.cli.run import add_preset
 from layoutsim.experiments.joint import DemandReading, Objective, assign_jointly
+from layoutsim.testing.joint_judge import judge_joint
 
 NAME = "joint"
 HELP = "the layouts that move the fewest bytes, all computations at once, and how far XLA's are from them"
@@ -41,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DemandReading.STATED,
         help="collectives and products take the order that XLA states, or any order that serves (default: %(default)s)",
     )
+    parser.add_argument(
+        "--judge",
+        action="store_true",
+        help="check the mandatory rules, and run the result inside its placement against the module before (small modules)",
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the laid out module as HLO text")
     add_json(parser)
 
@@ -59,8 +65,11 @@ def main(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         options.output.write_text(result.module.to_text())
+    verdict = judge_joint(module, result) if options.judge else None
     if options.json:
-        print_json(result.to_json())
+        print_json(result.to_json() | ({"judge": verdict.to_json()} if verdict else {}))
     else:
         print_rows(*result.rows())
-    return 0
+        if verdict:
+            print(f"judge: {verdict}")
+    return 1 if verdict and verdict.faults else 0

@@ -53,6 +53,7 @@ def layout_faults(
     *,
     exempt: frozenset[Opcode] = frozenset(),
     allow_bitcasts: bool = False,
+    may_go: frozenset[Opcode] = frozenset(),
 ) -> list[str]:
     """Everything wrong with the layouts of ``after``, which was ``before`` until the pass; empty if all is well.
 
@@ -60,6 +61,7 @@ def layout_faults(
         backend: ``gpu``, ``cpu``, or ``generic``, which demands nothing (6).
         exempt: opcodes that the backend does not demand anything of, in the release that is imitated.
         allow_bitcasts: a layout may be changed by a bitcast too, where that moves nothing (``copies=modulo-degenerate``).
+        may_go: opcodes that may be gone, where what replaced them left them unused.
     """
     bodies = fusion_bodies(after)
     computations = [c for c in after.computations if c not in bodies]
@@ -68,7 +70,7 @@ def layout_faults(
         return missing  # everything else compares layouts
     old = _by_place(before)
     return [
-        *_lost(before, after, (*_ADDED, Opcode.BITCAST) if allow_bitcasts else _ADDED),
+        *_lost(before, after, (*_ADDED, Opcode.BITCAST) if allow_bitcasts else _ADDED, may_go),
         *(fault for c in computations for i in c.instructions if i.opcode is Opcode.BITCAST for fault in _moves(i)),
         *_entry(before, after),
         *(fault for c in computations for i in c.instructions for fault in _passing(i)),
@@ -108,12 +110,13 @@ def _moves(bitcast: Instruction) -> Iterator[str]:
         yield f"{_name(bitcast)}: {source} and {result} are not the same in memory"
 
 
-def _lost(before: Module, after: Module, allowed: tuple[Opcode, ...]) -> Iterator[str]:
+def _lost(before: Module, after: Module, allowed: tuple[Opcode, ...], may_go: frozenset[Opcode]) -> Iterator[str]:
     old, new = _by_place(before), _by_place(after)
     known = {c.name for c in before.computations}
     for place, instruction in old.items():
         if place not in new:
-            yield f"{_name(instruction)} is gone"
+            if instruction.opcode not in may_go:
+                yield f"{_name(instruction)} is gone"
         elif new[place].opcode is not instruction.opcode:
             yield f"{_name(instruction)} became {new[place].opcode}, expected {instruction.opcode}"
     for place, instruction in new.items():
