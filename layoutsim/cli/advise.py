@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.stage)
-    with progress(f"trying variants of {module.name}"):
-        report = advise(module, options.preset)
+    with progress(f"trying variants of {module.name}") as show:
+        report = advise(module, options.preset, show)
     if options.json:
         print_json(report.to_json())
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -42,13 +42,13 @@ def print_json(value: object) -> None:
 
 
 @contextmanager
-def progress(message: str) -> Generator[None]:
-    """A spinner on standard error while work goes on, if that is a terminal."""
+def progress(message: str) -> Generator[Callable[[str], None]]:
+    """A spinner on standard error while work goes on, if that is a terminal; what it yields adds what is going on."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
-    with Console(stderr=True).status(message):
-        yield
+    with Console(stderr=True).status(message) as status:
+        yield lambda step: status.update(f"{message}: {step}")
 
 
 def read_module(path: str, stage: str | None = None) -> Module:

@@ -50,10 +50,14 @@ _KINDS = (
 
 
 @no_collection()
-def advise(module: Module, preset: str = DEFAULT_PRESET) -> AdviceReport:
-    """Try changes and rank what lowers memory or copies; ``module`` stays as it is."""
+def advise(module: Module, preset: str = DEFAULT_PRESET, on_step: Callable[[str], None] = lambda _: None) -> AdviceReport:
+    """Try changes and rank what lowers memory or copies; ``module`` stays as it is. ``on_step`` hears what is tried next."""
     now = simulate(module, preset)
-    found = [*advise_entry_layouts(module, now), *_advise_changes(module, now), *advise_rule_sets(module, now)]
+    on_step("entry layouts")
+    found = advise_entry_layouts(module, now)
+    found += _advise_changes(module, now, on_step)
+    on_step("rule sets")
+    found += advise_rule_sets(module, now)
     helpful = [advice for advice in found if _helps(advice, now)]
     ranked = sorted(helpful, key=lambda a: (-a.saved_bytes, a.remaining_copy_bytes, a.audience, a.title))
     return AdviceReport(now, tuple(ranked))
@@ -64,9 +68,10 @@ def _helps(advice: Advice, now: Simulation) -> bool:
     return saved > now.memory.temp_bytes * _WORTHWHILE or advice.remaining_copy_bytes < now.transposing_bytes
 
 
-def _advise_changes(module: Module, now: Simulation) -> list[Advice]:
+def _advise_changes(module: Module, now: Simulation, on_step: Callable[[str], None]) -> list[Advice]:
     found: list[Advice] = []
     for kind in _KINDS:
+        on_step(kind.name)
         changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
         if len(changes) > 1:
             alone = sorted(changes, key=lambda change: -change.size_bytes)[: most_alone(module)]
