@@ -39,7 +39,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from layoutsim.errors import InputError, ParseError
-from layoutsim.ir import Computation, Module
+from layoutsim.ir import Module
 from layoutsim.text import ParseOptions, parse_module
 
 BEFORE_LAYOUT = "before_layout"
@@ -158,8 +158,9 @@ def _parse(files: _Files, name: str, place: Path) -> Module:
 def store_as_in_proto(module: Module, proto: bytes, path: str = "module.pb") -> None:
     """Give a module read from text what only its proto tells.
 
-    That is the order in which XLA stored the instructions, which is about that of users too, and which scalars of the entry's
-    signature are automatic. Without protobuf, or where the proto is damaged or of another module, the order of the text stays.
+    That is the order in which XLA stored the instructions, and which scalars of the entry's signature are automatic. (The order
+    of users is in neither; where the compiler rewrote a module, it need not follow the stored one.) Without protobuf, or where
+    the proto is damaged or of another module, the order of the text stays.
     """
     with suppress(InputError, ParseError):
         _store_like(module, parse_bytes(proto, path))
@@ -184,15 +185,6 @@ def _store_like(module: Module, other: Module) -> None:
         order = orders.get(computation.name, [])
         if by_name.keys() == set(order):
             computation.reorder(by_name[name] for name in order)
-            _sort_users(computation)
-
-
-def _sort_users(computation: Computation) -> None:
-    """Register users in the order in which they are stored: XLA appends an instruction to both lists when it makes it."""
-    positions = {instruction: number for number, instruction in enumerate(computation.instructions)}
-    for instruction in computation.instructions:
-        if instruction.user_count > 1:
-            instruction.sort_users(positions.__getitem__)
 
 
 # -- bytes -----------------------------------------------------------------------------------------------------------------
