@@ -44,6 +44,21 @@ def test_an_answer_that_computes_something_else_is_refused() -> None:
     assert any("negate" in fault for fault in verdict.faults)
 
 
+def test_an_answer_with_its_operands_the_wrong_way_round_is_refused_by_its_values() -> None:
+    module = parse_module(
+        "HloModule m\nENTRY e {\n  p = f32[8,16] parameter(0)\n  q = f32[8,16] parameter(1)\n"
+        "  ROOT n = f32[8,16] subtract(p, q)\n}\n"
+    )
+    result = assign_jointly(module)
+    planted = clone_module(result.module)
+    n, p, q = (planted.find("e", name) for name in "npq")
+    n.replace_operand(0, q)
+    n.replace_operand(1, p)
+
+    (fault,) = judge_joint(module, evolve(result, module=planted)).faults
+    assert fault.startswith("on device 0 the result differs: element ")
+
+
 def test_an_answer_without_the_copy_that_the_entry_demands_is_refused() -> None:
     module, result = _forced()
     planted = clone_module(result.module)
