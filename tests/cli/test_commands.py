@@ -177,9 +177,7 @@ def test_a_donation_that_is_not_usable_is_exit_code_1(capsys: pytest.CaptureFixt
     assert "not usable" in capsys.readouterr().out
 
 
-def test_memory_of_an_unscheduled_module_says_which_dump_to_take(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_memory_of_an_unscheduled_module_says_which_dump_to_take(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plain = tmp_path / "plain.hlo"
     plain.write_text("HloModule m\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n")
 
