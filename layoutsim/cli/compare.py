@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
+from layoutsim.cli.run import add_best, best_of
 from layoutsim.experiments.compare import compare
 from layoutsim.passes.presets import preset_names
 from layoutsim.passes.registry import split_outside_braces
@@ -18,15 +19,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--presets", default=",".join(preset_names()), metavar="A,B,...", help="presets to compare (default: %(default)s)"
     )
+    add_best(parser)
     add_json(parser)
 
 
 def main(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.stage)
+    presets = split_outside_braces(options.presets, ",")
     with progress(f"simulating {module.name}"):
-        result = compare(module, split_outside_braces(options.presets, ","))
+        result = compare(module, presets)
+    best = {preset: found for preset in presets if (found := best_of(options, module, preset)) is not None}
     if options.json:
-        print_json(result.to_json())
-    else:
-        print_rows(result.rows())
+        print_json(result.to_json() | ({"best": {name: found.to_json() for name, found in best.items()}} if best else {}))
+        return 0
+    print_rows(result.rows())
+    for name, found in best.items():
+        print(f"{name}: {found}")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from layoutsim.cli.common import add_json, add_module, print_json, progress, read_module
-from layoutsim.cli.run import add_preset
+from layoutsim.cli.run import add_best, add_preset, best_of
 from layoutsim.errors import InputError
 from layoutsim.experiments.simulate import Simulation, simulate
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_preset(parser)
     parser.add_argument("--all", action="store_true", help="explain copies that move no bytes too")
     parser.add_argument("--no-remedies", action="store_true", help="do not try which other rule sets would avoid the copy")
+    add_best(parser)
     add_json(parser)
 
 
@@ -28,12 +29,17 @@ def main(options: argparse.Namespace) -> int:
         result = simulate(module, options.preset, measure_memory=False)
         chosen = _chosen(result, options)
         explanations = [result.explain(copy, remedies=not options.no_remedies) for copy in chosen]
+    best = best_of(options, module, options.preset)
     if options.json:
-        print_json({"preset": result.preset, "copies": [e.to_json() for e in explanations]})
-    elif not explanations:
+        found: dict[str, object] = {"preset": result.preset, "copies": [e.to_json() for e in explanations]}
+        print_json(found if best is None else found | {"best": best.to_json()})
+        return 0
+    if not explanations:
         print(f"{result.preset}: no {'' if options.all else 'transposing '}copies")
     else:
         print("\n\n".join(e.to_text() for e in explanations))
+    if best is not None:
+        print(f"\n{best}")
     return 0
 
 
