@@ -10,6 +10,9 @@ from functools import cache
 from itertools import pairwise
 from math import prod
 
+from layoutsim.errors import LayoutError
+from layoutsim.ir import layout
+
 Order = tuple[int, ...]
 Sizes = tuple[int, ...]
 Cut = tuple[int, int]
@@ -136,7 +139,13 @@ def align_in_place(sizes: Sizes, order: Order, target: Sizes, template: Order) -
 
 
 def _align_real(sizes: Sizes, order: Order, target: Sizes) -> Order | None:
-    """The order of the target's dimensions of size other than 1, in the target's numbers."""
+    """The order of the target's dimensions of size other than 1, in the target's numbers.
+
+    Raises:
+        LayoutError: the order has another rank; a bitcast in the input, which XLA does not expect either, can lead to that.
+    """
+    if len(order) != len(sizes):
+        raise LayoutError(f"layout {layout(order)} does not fit an array of rank {len(sizes)}")
     real = tuple(d for d, size in enumerate(sizes) if size != 1)
     real_target = tuple(d for d, size in enumerate(target) if size != 1)
     aligned = _align_without_ones(

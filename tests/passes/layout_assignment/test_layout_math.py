@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from layoutsim.errors import LayoutError
 from layoutsim.passes.layout_assignment.layout_math import (
     align,
     align_in_place,
@@ -122,3 +123,8 @@ def test_matrices_have_their_groups_in_one_piece(
 def test_orders_that_differ_in_ones_only_are_equal_in_memory() -> None:
     assert equal_without_ones((1, 4, 8), (2, 1, 0), (2, 0, 1))
     assert not equal_without_ones((2, 4, 8), (2, 1, 0), (2, 0, 1))
+
+
+def test_an_order_of_another_rank_is_a_layout_error() -> None:
+    with pytest.raises(LayoutError, match=r"layout \{1,0\} does not fit an array of rank 3"):
+        align((2, 8, 7), (1, 0), (4, 4, 7))
