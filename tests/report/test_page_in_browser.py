@@ -19,8 +19,14 @@ MODULE = Path(__file__).parents[2] / "fixtures" / "xla" / "lora_axis1flax" / "gp
 WATCH = "<script>window.problems = []; addEventListener('error', (event) => problems.push(event.message));</script>"
 ACT = """
 <script type="module">
-await new Promise((done) => setTimeout(done, 500)); // the page draws once it has a size
 const at = (id) => document.getElementById(id);
+const painted = () => {
+  const { width, height } = at("picture");
+  return width * height > 0 && at("picture").getContext("2d").getImageData(0, 0, width, height).data.some((part) => part !== 0);
+};
+for (let tries = 0; tries < 40 && (tries < 5 || !painted()); tries++) { // the page draws once it has a size
+  await new Promise((done) => setTimeout(done, 100));
+}
 const press = (key, target = "timeline") => at(target).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 const now = () => Number(at("timeline").getAttribute("aria-valuenow"));
 const chosen = () => document.querySelector("[aria-selected=true]")?.children[1].textContent ?? null;
@@ -43,9 +49,7 @@ result.steps = document.querySelectorAll("#why-2 .steps li").length;
 dispatchEvent(new Event("beforeprint"));
 result.opened = document.querySelectorAll("details.why[open]").length;
 dispatchEvent(new Event("afterprint"));
-const { width, height } = at("picture");
-const pixels = at("picture").getContext("2d").getImageData(0, 0, width, height).data;
-result.drawn = pixels.some((part) => part !== 0);
+result.drawn = painted();
 result.problems = window.problems;
 const out = document.createElement("pre");
 out.id = "result";
@@ -69,7 +73,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "--no-sandbox",
         "--disable-gpu",
         f"--user-data-dir={folder / 'profile'}",
-        "--virtual-time-budget=3000",
+        "--virtual-time-budget=8000",
     ]
     command = [CHROMIUM, *options, "--dump-dom", (folder / "report.html").as_uri()]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120)
