@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 from attrs import evolve
 
 from layoutsim.build import Builder
@@ -21,7 +20,6 @@ from layoutsim.ir import (
     ArrayShape,
     Computation,
     ComputationLayout,
-    ElementType,
     Instruction,
     Module,
     Opcode,
@@ -33,6 +31,7 @@ from layoutsim.ir import (
 )
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.payloads import ParameterPayload
+from layoutsim.testing.scope import scalar_constant
 
 Edit = Callable[[Module], bool]
 """Simplifies a module in place; false where it does not apply."""
@@ -226,9 +225,7 @@ def _is_zero(instruction: Instruction) -> bool:
 
 
 def _zero(builder: Builder, shape: ArrayShape) -> Instruction:
-    scalar = builder.constant(np.float32(0))
-    if shape.element_type is not ElementType.F32:
-        scalar = builder.convert(scalar, shape.element_type)
+    scalar = scalar_constant(builder, 0, shape.element_type)
     return builder.broadcast(scalar, shape.dimensions) if shape.rank else scalar
 
 

@@ -92,6 +92,13 @@ class World:
         return self.channel_count
 
 
+def scalar_constant(builder: Builder, value: float, element_type: ElementType) -> Instruction:
+    """A scalar constant, converted where numpy lacks the type."""
+    if element_type in _NUMPY:
+        return builder.constant(np.array(value, _NUMPY[element_type]))
+    return builder.convert(builder.constant(np.float32(value)), element_type)
+
+
 @define(eq=False)
 class Scope:
     """One computation under construction.
@@ -183,21 +190,16 @@ class Scope:
 
     def filled(self, shape: ArrayShape) -> Instruction:
         """A broadcast scalar, which is 0 to 2."""
-        scalar = self._scalar(sum(shape.dimensions) % 3, shape.element_type)
+        scalar = scalar_constant(self.builder, sum(shape.dimensions) % 3, shape.element_type)
         return self.keep(self.builder.broadcast(scalar, shape.dimensions)) if shape.rank else scalar
 
     def zero(self, element_type: ElementType) -> Instruction:
         """A scalar constant, converted where numpy lacks the type."""
-        return self._scalar(0, element_type)
+        return scalar_constant(self.builder, 0, element_type)
 
     def identity(self, reducer: Opcode, element_type: ElementType) -> Instruction:
         """What a reduction of floats starts from; what it means from elsewhere XLA leaves open."""
-        return self._scalar(-np.inf if reducer is Opcode.MAXIMUM else 0, element_type)
-
-    def _scalar(self, value: float, element_type: ElementType) -> Instruction:
-        if element_type in _NUMPY:
-            return self.builder.constant(np.array(value, _NUMPY[element_type]))
-        return self.builder.convert(self.builder.constant(np.float32(value)), element_type)
+        return scalar_constant(self.builder, -np.inf if reducer is Opcode.MAXIMUM else 0, element_type)
 
     def random_shape(self, max_rank: int = 4, element_type: ElementType | None = None) -> ArrayShape:
         """Mostly two to four small dimensions of f32; sometimes size 0, and sizes around the reduction threshold of 32."""

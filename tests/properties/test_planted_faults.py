@@ -25,7 +25,7 @@ FAULTS = [
     (faults.SpoiledLayouts(spoil=faults.unset_one), "layouts", "", "has no layout", 1),
     (faults.SpoiledLayouts(spoil=faults.drop_an_instruction), "layouts", "", "is gone", 4),
     (faults.BackwardSchedule(), "schedule", "", "runs before", 8),
-    (faults.DropCopies(), "memory", f"{LAID_OUT},copy-insertion", "in its assigned memory", 25),
+    (faults.DropCopies(), "memory", f"{LAID_OUT},copy-insertion", "in its assigned memory", 20),
 ]
 
 
