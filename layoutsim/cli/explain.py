@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from layoutsim.cli.common import add_json, add_module, print_json, progress, read_module
-from layoutsim.cli.run import add_best, add_preset, best_of
+from layoutsim.cli.run import add_best, add_preset, best_json, best_of
 from layoutsim.errors import InputError
 from layoutsim.experiments.simulate import Simulation, simulate
 
@@ -31,8 +31,7 @@ def main(options: argparse.Namespace) -> int:
         explanations = [result.explain(copy, remedies=not options.no_remedies) for copy in chosen]
     best = best_of(options, module, options.preset)
     if options.json:
-        found: dict[str, object] = {"preset": result.preset, "copies": [e.to_json() for e in explanations]}
-        print_json(found if best is None else found | {"best": best.to_json()})
+        print_json({"preset": result.preset, "copies": [e.to_json() for e in explanations], **best_json(best)})
         return 0
     if not explanations:
         print(f"{result.preset}: no {'' if options.all else 'transposing '}copies")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.cli.run import add_preset
-from layoutsim.experiments.joint import DemandReading, Objective, assign_jointly
-from layoutsim.testing.joint_judge import judge_joint
+from layoutsim.experiments.joint import DemandReading, JointResult, Objective, assign_jointly
+from layoutsim.ir import Module
+
+if TYPE_CHECKING:
+    from layoutsim.testing.joint_judge import Verdict
 
 NAME = "joint"
 HELP = "the layouts that move the fewest bytes, all computations at once, and how far XLA's are from them"
@@ -65,7 +69,7 @@ def main(options: argparse.Namespace) -> int:
         )
     if options.output is not None:
         options.output.write_text(result.module.to_text())
-    verdict = judge_joint(module, result) if options.judge else None
+    verdict = _judge(module, result) if options.judge else None
     if options.json:
         print_json(result.to_json() | ({"judge": verdict.to_json()} if verdict else {}))
     else:
@@ -73,3 +77,9 @@ def main(options: argparse.Namespace) -> int:
         if verdict:
             print(f"judge: {verdict}")
     return 1 if verdict and verdict.faults else 0
+
+
+def _judge(module: Module, result: JointResult) -> Verdict:
+    from layoutsim.testing.joint_judge import judge_joint  # the interpreter, which no other command needs
+
+    return judge_joint(module, result)

@@ -55,13 +55,18 @@ def best_of(options: argparse.Namespace, module: Module, preset: str) -> Distanc
         return distance_to_best(module, preset, options.best)
 
 
+def best_json(best: Distance | None) -> dict[str, object]:
+    """What ``--best`` adds to a report, by name."""
+    return {} if best is None else {"best": best.to_json()}
+
+
 def main(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.stage)
     best = best_of(options, module, options.preset)
     with progress(f"simulating {module.name} under {options.preset}"):
         result = simulate(module, options.preset, in_place=True)
     if options.json:
-        print_json(result.to_json() | ({} if best is None else {"best": best.to_json()}))
+        print_json(result.to_json() | best_json(best))
         return 0
     print_rows(copy_rows(result.copies, include_free=options.all), memory_rows(result.memory))
     if best is not None:

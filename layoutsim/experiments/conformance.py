@@ -30,11 +30,9 @@ from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.layout_assignment.compare import LayoutComparison, compare_layouts, instruction_names
 from layoutsim.passes.layout_assignment.conformance import check_against
-from layoutsim.passes.presets import DEFAULT_PRESET, preset_names, resolve_preset
+from layoutsim.passes.presets import DEFAULT_PRESET, NEWEST, preset_names, resolve_preset
 from layoutsim.passes.sub_byte_size_setter import SubByteSizeSetter
 from layoutsim.report.buffer_diff import BufferComparison, compare_assignments
-
-_NEWEST_CPU = "xla-cpu-0.10.2"
 
 
 class Stage(StrEnum):
@@ -112,7 +110,7 @@ def check_folder(folder: Path, stage: Stage = Stage.ALL, preset: str | None = No
 def preset_of(recorded: Recorded) -> str:
     """The CPU's for its own dumps; ``xla-gpu-0.6.1`` for a folder ``gpu-0.6.1`` or ``gpu-0.6.1-bare``; else the newest."""
     if recorded.is_for_cpu:
-        return _NEWEST_CPU
+        return NEWEST["cpu"]
     name = f"xla-{recorded.folder.resolve().name.removesuffix('-bare')}"
     return name if name in preset_names() else DEFAULT_PRESET
 
@@ -160,19 +158,17 @@ def check_pipeline(recorded: Recorded, pipeline: Pipeline) -> PipelineComparison
     """Layout assignment and everything behind it on ``before_layout``; allocations compared with the report."""
     module = recorded.module(BEFORE_LAYOUT)
     _layout_assignment(pipeline).run(module)
-    buffers = compare_behind_layouts(module, recorded.report(), _as_recorded(pipeline))
+    buffers = compare_behind_layouts(
+        module,
+        recorded.report(),
+        pipeline.without(SubByteSizeSetter.name),  # recorded bare compilations leave it out
+    )
     return PipelineComparison(buffers, "" if buffers.agrees else _first_difference(recorded, pipeline))
-
-
-def _as_recorded(pipeline: Pipeline) -> Pipeline:
-    """Without what bare compilations leave out: in the recorded ones, elements smaller than a byte are not packed."""
-    return Pipeline(tuple(p for p in pipeline.passes if not isinstance(p, SubByteSizeSetter)), pipeline.name)
 
 
 def compare_behind_layouts(module: Module, theirs: AssignmentReport, pipeline: Pipeline) -> BufferComparison:
     """Run the passes behind layout assignment, in place, assign buffers, and compare allocations with the compiler's."""
-    position = [p.name for p in pipeline.passes].index(LayoutAssignment.name)
-    Pipeline(pipeline.passes[position + 1 :]).run(module)
+    pipeline.parted_at(LayoutAssignment)[2].run(module)
     return compare_assignments(assignment_report(assign_buffers(module, profile_of(pipeline))), theirs, names=False)
 
 
@@ -185,4 +181,4 @@ def _first_difference(recorded: Recorded, pipeline: Pipeline) -> str:
 
 
 def _layout_assignment(pipeline: Pipeline) -> LayoutAssignment:
-    return next(p for p in pipeline.passes if isinstance(p, LayoutAssignment))
+    return pipeline.parted_at(LayoutAssignment)[1]

@@ -20,7 +20,7 @@ from layoutsim.load import store_as_in_proto
 from layoutsim.memory.report_format import parse_assignment_report
 from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, Answer, ask
 from layoutsim.passes.layout_assignment import BackendName
-from layoutsim.passes.presets import resolve_preset
+from layoutsim.passes.presets import NEWEST, resolve_preset
 from layoutsim.text import ParseOptions, parse_module
 
 
@@ -33,8 +33,6 @@ class Backend(StrEnum):
 
 _AS_DUMPED = ParseOptions(keep_module_auto_layouts=True)
 """In XLA's dumps an entry layout that is not there is automatic."""
-
-_NEWEST = {Backend.GPU: "xla-gpu-0.10.2", Backend.CPU: "xla-cpu-0.10.2"}
 
 
 @no_collection()
@@ -55,7 +53,7 @@ def check_live(
         InputError: the compiler refused the module; the message says why.
     """
     answer = ask(module, backend.value, LAYOUT_ASSIGNMENT if stage is Stage.LAYOUT else BARE_PIPELINE)
-    return check_answer(answer, preset or _NEWEST[backend], stage)
+    return check_answer(answer, preset or NEWEST[backend], stage)
 
 
 def check_answer(answer: Answer, preset: str, stage: Stage = Stage.ALL) -> Verdict:

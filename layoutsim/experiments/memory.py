@@ -21,7 +21,7 @@ from layoutsim.memory.reference import numbering_of
 from layoutsim.memory.report_format import AssignmentReport
 from layoutsim.memory.reported import assignment_report
 from layoutsim.memory.sharing_verdict import SharingVerdict, find_value, why_shared
-from layoutsim.memory.summary import MemorySummary, find_peak, summarize
+from layoutsim.memory.summary import MemorySummary, Peak, find_peak, summarize
 from layoutsim.memory.tpu import TPU, PaddedValue, bytes_by_memory_space, is_tpu_module, output_bytes, padding_table
 from layoutsim.memory.waste import WasteReport, waste_report
 from layoutsim.passes.presets import resolve_preset
@@ -146,13 +146,17 @@ class MemoryView:
     def peak(self) -> tuple[PeakBuffer, ...]:
         """What is alive at the peak, largest first."""
         allocation_of = self.assignment.allocation_of
-        found = [_peak_buffer(allocation_of[value], value) for value, _ in find_peak(self.assignment).alive]
+        found = [_peak_buffer(allocation_of[value], value) for value, _ in self._found_peak.alive]
         return tuple(sorted(found, key=lambda buffer: (-buffer.size_bytes, buffer.name)))
 
-    @cached_property
+    @property
     def peak_instruction(self) -> Instruction | None:
         """What begins when the peak is reached; ``None`` if nothing is alive but what lives all the time."""
-        return find_peak(self.assignment).at
+        return self._found_peak.at
+
+    @cached_property
+    def _found_peak(self) -> Peak:
+        return find_peak(self.assignment)
 
     @property
     def _peak_moment(self) -> str:

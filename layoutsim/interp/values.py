@@ -7,6 +7,7 @@ are ``float32`` arrays that hold representable values only, integers below eight
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import numpy as np
@@ -157,8 +158,15 @@ def fits(value: Value, shape: Shape) -> bool:
             return True
 
 
+def arrays_of(value: Value) -> Iterator[Array]:
+    """The arrays in a value, in order; tokens and the like are none."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from arrays_of(part)
+    elif isinstance(value, np.ndarray):
+        yield value
+
+
 def byte_count(value: Value) -> int:
     """Bytes that the arrays of a value take here."""
-    if isinstance(value, tuple):
-        return sum(map(byte_count, value))
-    return value.nbytes if isinstance(value, np.ndarray) else 0
+    return sum(array.nbytes for array in arrays_of(value))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from attrs import field, frozen
 
-from layoutsim.errors import VerificationError
+from layoutsim.errors import PassError, VerificationError
 from layoutsim.ir.module import Module
 from layoutsim.passes.base import Pass, PassResult, Remark
+
+Kind = TypeVar("Kind", bound=Pass)
 
 
 @frozen
@@ -91,6 +94,17 @@ class Pipeline:
     def replacing(self, new: Pass) -> Pipeline:
         """This pipeline with every pass of the same name replaced by ``new``."""
         return Pipeline(tuple(new if p.name == new.name else p for p in self.passes), self.name)
+
+    def parted_at(self, kind: type[Kind]) -> tuple[Pipeline, Kind, Pipeline]:
+        """The passes in front of the first of a kind, that one, and those behind it.
+
+        Raises:
+            PassError: there is none.
+        """
+        for number, current in enumerate(self.passes):
+            if isinstance(current, kind):
+                return Pipeline(self.passes[:number], self.name), current, Pipeline(self.passes[number + 1 :], self.name)
+        raise PassError(f"pipeline {self} has no {kind.name}")
 
     def without(self, name: str) -> Pipeline:
         """This pipeline without the passes called ``name``."""

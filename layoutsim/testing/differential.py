@@ -102,7 +102,7 @@ def compare_with_answer(answer: Answer, backend: Backend, stage: Stage = Stage.L
 
 def _compare_refusals(answer: Answer, preset_name: str) -> Comparison:
     theirs = answer.note[:300] or "no message"
-    layout_pass = next(p for p in preset(preset_name).passes if isinstance(p, LayoutAssignment))
+    _, layout_pass, _ = preset(preset_name).parted_at(LayoutAssignment)
     try:
         layout_pass.run(module_before_layout(answer))
     except LayoutsimError as error:

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from layoutsim.interp import Difference, Interpreter, Options, Value, compare_values
 from layoutsim.interp.options import CustomCallHandler
-from layoutsim.interp.values import TOKEN_VALUE, value_from
+from layoutsim.interp.values import TOKEN_VALUE, arrays_of, value_from
 from layoutsim.ir import ArrayShape, Instruction, Module, Opcode, Shape, TupleShape
 from layoutsim.ir.payloads import CustomCallPayload
 
@@ -120,15 +120,9 @@ def _handlers(module: Module) -> Mapping[str, CustomCallHandler]:
 
 
 def _mixture(instruction: Instruction, operands: tuple[Value, ...]) -> Value:
-    arrays = [a for operand in operands for a in _arrays(operand)]
+    arrays = list(arrays_of(operands))
     with np.errstate(all="ignore"):
         return _mixed_value(instruction.shape, arrays)
-
-
-def _arrays(value: Value) -> list[Array]:
-    if isinstance(value, tuple):
-        return [array for part in value for array in _arrays(part)]
-    return [value] if isinstance(value, np.ndarray) else []
 
 
 def _mixed_value(shape: Shape, arrays: list[Array]) -> Value:

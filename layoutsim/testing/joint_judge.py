@@ -20,14 +20,13 @@ from layoutsim.interp.places import Places
 from layoutsim.ir import Opcode
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
-from layoutsim.ir.traverse import fusion_bodies
 from layoutsim.memory.assignment import assign_buffers
-from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.testing.execution import first_difference, inputs_for, run, why_not_comparable
 from layoutsim.testing.layout_judge import layout_faults
-from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT, verify
+from layoutsim.testing.trial import findings_of
+from layoutsim.verify import AFTER_LAYOUT_ASSIGNMENT
 
 
 @frozen
@@ -72,12 +71,10 @@ def judge_joint(before: Module, result: JointResult, seed: int = 0) -> Verdict:
 
 def _rules(before: Module, result: JointResult) -> tuple[str, ...]:  # (1)
     pipeline, prepared = resolve_preset(result.preset), clone_module(before)
-    Pipeline(pipeline.passes[: _layouts_at(pipeline)]).run(prepared)
+    pipeline.parted_at(LayoutAssignment)[0].run(prepared)
     tuples = frozenset({Opcode.TUPLE})  # a converted tuple is made anew, of converted elements
     found = layout_faults(prepared, result.module, str(backend_of(pipeline)), allow_bitcasts=True, may_go=tuples)
-    inside = tuple(f"{body.name}/" for body in fusion_bodies(result.module))  # laid out after this pass, by XLA too
-    invalid = [str(fault) for fault in verify(result.module, AFTER_LAYOUT_ASSIGNMENT)]
-    return (*found, *(fault for fault in invalid if not fault.startswith(inside)))
+    return (*found, *map(str, findings_of(result.module, AFTER_LAYOUT_ASSIGNMENT)))
 
 
 def _costs(result: JointResult) -> tuple[str, ...]:  # (2)
@@ -87,7 +84,7 @@ def _costs(result: JointResult) -> tuple[str, ...]:  # (2)
 
 def _values(before: Module, result: JointResult, seed: int) -> tuple[str, ...]:  # (3) and (4)
     pipeline, after = resolve_preset(result.preset), clone_module(result.module)
-    Pipeline(pipeline.passes[_layouts_at(pipeline) + 1 :]).run(after)
+    pipeline.parted_at(LayoutAssignment)[2].run(after)
     inputs = inputs_for(before, seed)
     inputs = evolve(inputs, options=evolve(inputs.options, elided_constants=Elided.SEEDED))
     expected = run(before, inputs)
@@ -96,7 +93,3 @@ def _values(before: Module, result: JointResult, seed: int) -> tuple[str, ...]: 
     found = first_difference(ran.results, expected, before.entry.root.shape)
     differs = (f"on device {found[0]} the result differs: {found[1]}",) if found else ()
     return (*(str(finding) for finding in ran.findings), *differs)
-
-
-def _layouts_at(pipeline: Pipeline) -> int:
-    return next(number for number, p in enumerate(pipeline.passes) if isinstance(p, LayoutAssignment))

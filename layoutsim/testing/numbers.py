@@ -34,7 +34,7 @@ from attrs import define, evolve, field, frozen
 
 from layoutsim.errors import LayoutsimError
 from layoutsim.interp import DEFAULT_OPTIONS, Interpreter, Value, compare_values
-from layoutsim.interp.values import TOKEN_VALUE, Array, DivergenceError, value_from
+from layoutsim.interp.values import TOKEN_VALUE, Array, DivergenceError, arrays_of, value_from
 from layoutsim.ir import (
     ArrayShape,
     ComputationLayout,
@@ -190,20 +190,12 @@ def _compare(module: Module, inputs: Inputs, oracle: Oracle) -> Comparison:
 def _execute(module: Module, inputs: Inputs, oracle: Oracle) -> Execution:
     shapes = [p.shape for p in module.entry.parameters]
     types = [str(leaf.element_type) for shape in shapes for _, leaf in array_leaves(shape)]
-    return oracle.execute(module, [list(_arrays(row)) for row in inputs.arguments], types)
+    return oracle.execute(module, [list(arrays_of(row)) for row in inputs.arguments], types)
 
 
 def _refusal(answer: Execution) -> Comparison:
     verdict = Verdict.COMPILER_DIES if answer.aborted else Verdict.COMPILER_REFUSES
     return Comparison(verdict, answer.note.strip()[:300])
-
-
-def _arrays(value: Value) -> Iterator[Array]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)
-    elif isinstance(value, np.ndarray):
-        yield value
 
 
 def _value(shape: Shape, arrays: Iterator[Array]) -> Value:

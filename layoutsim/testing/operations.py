@@ -13,7 +13,6 @@ its own and attributes of all kinds, and is a part of the result. A parameter's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -21,7 +20,7 @@ from attrs import frozen
 from layoutsim.build import Builder
 from layoutsim.errors import ShapeError
 from layoutsim.interp import Value
-from layoutsim.interp.values import value_from
+from layoutsim.interp.values import Array, value_from
 from layoutsim.ir import ArrayShape, ElementType, Instruction, Module, Opcode, array_shape
 from layoutsim.ir.payloads import (
     ComparePayload,
@@ -238,7 +237,6 @@ _ELEMENTWISE: tuple[Operation, ...] = (
     *(parts_of_complex, iota, pad, slices, dynamic_slices, dynamic_slices),
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e38, -1e30, 1e-30, 70000.0, 300.0, -128.5, np.inf, -np.inf, np.nan)
 
 

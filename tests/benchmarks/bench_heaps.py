@@ -23,18 +23,20 @@ from attrs import field, frozen
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from layoutsim.load import load
+from layoutsim.experiments.conformance import preset_of
+from layoutsim.experiments.recorded import find_recorded
+from layoutsim.experiments.simulate import profile_of
+from layoutsim.load import SCHEDULED
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.check import check_placement
 from layoutsim.memory.heaps import AnytimeHeap, live_peak, xla_heap
 from layoutsim.memory.problem import Problem
 from layoutsim.memory.problem_csv import print_problem_csv, read_problem_csv
-from layoutsim.memory.profile import CPU, GPU, GPU_0_6_1, GPU_0_6_2
+from layoutsim.passes.presets import resolve_preset
 from tests.memory.heaps.instances import stream
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/xla"
 SHARED = Path(os.environ.get("LAYOUTSIM_SHARED", Path(__file__).parents[3] / "shared"))
-PROFILES = {"gpu-0.6.1": GPU_0_6_1, "gpu-0.6.2": GPU_0_6_2, "gpu-0.10.2": GPU, "gpu-0.10.2-bare": GPU, "cpu-0.10.2": CPU}
 STREAMS = ((1_000, 50), (3_000, 50), (10_000, 50), (30_000, 50), (100_000, 50))
 
 
@@ -107,7 +109,8 @@ def module_problems(export: Path | None) -> Iterator[tuple[str, Problem]]:
     reports = sorted([*FIXTURES.glob("*/*/buffer-assignment.txt*"), *SHARED.glob("oracle/*/*/buffer-assignment.txt*")])
     for folder in dict.fromkeys(report.parent for report in reports):
         name = "/".join(folder.parts[-2:])
-        assignment = assign_buffers(load(next(folder.glob("final.hlo*"))), PROFILES[folder.name])
+        recorded = find_recorded(folder)
+        assignment = assign_buffers(recorded.module(SCHEDULED), profile_of(resolve_preset(preset_of(recorded))))
         problems = [run.problem for allocation in assignment.allocations for run in allocation.heaps]
         for number, problem in enumerate(problem for problem in problems if problem.intervals):
             label = f"{name}#{number}" if number else name

@@ -34,7 +34,7 @@ from layoutsim.interp.arena import Fault, Finding
 from layoutsim.interp.heap_machine import run_in_memory
 from layoutsim.interp.places import Place, Places
 from layoutsim.interp.strided import physical_bytes
-from layoutsim.interp.values import Array
+from layoutsim.interp.values import Array, arrays_of
 from layoutsim.ir import ArrayShape, Computation, Instruction, Module, Opcode
 from layoutsim.ir.opcode import CallContext
 from layoutsim.memory.assignment import assign_buffers
@@ -130,7 +130,7 @@ class Tracer(Interpreter):
 
     def _read(self, value: Value) -> None:
         self._time += 1
-        for array in _arrays(value):
+        for array in arrays_of(value):
             if id(array) in self._numbers:
                 self.last_read[self._numbers[id(array)]] = self._time
 
@@ -152,14 +152,6 @@ def _reached(computation: Computation) -> frozenset[Computation]:
     """The computation and what control flow runs from it; reducers, fusions and the like keep their values to themselves."""
     calls = [i for i in computation.instructions if i.opcode.spec.calls is CallContext.CONTROL_FLOW]
     return frozenset({computation}).union(*(_reached(callee) for i in calls for callee in i.called_computations))
-
-
-def _arrays(value: Value) -> Iterator[Array]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _arrays(part)
-    elif isinstance(value, np.ndarray):
-        yield value
 
 
 def harmful_overlaps(places: Places, inputs: Inputs, source: random.Random, count: int) -> list[Overlap]:

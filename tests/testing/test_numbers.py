@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from layoutsim.interp import Interpreter, Value
+from layoutsim.interp import Interpreter
+from layoutsim.interp.values import arrays_of
 from layoutsim.ir import Module
 from layoutsim.oracle import Execution
 from layoutsim.testing.numbers import OPERATIONS, Kind, Verdict, compare_numbers, programs, run_numbers
@@ -40,14 +41,8 @@ class Played:
         if self.answer is not None:
             return self.answer
         results = Interpreter(module).run(arguments)
-        leaves = [tuple(_leaves(result)) for result in results]
+        leaves = [tuple(arrays_of(result)) for result in results]
         return Execution((self.spoil(self.asked, leaves[0]), *leaves[1:]))
-
-
-def _leaves(value: Value) -> list[np.ndarray]:
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in _leaves(part)]
-    return [value] if isinstance(value, np.ndarray) else []
 
 
 def _spoiled(number: int, when: int = 1) -> object:

@@ -100,10 +100,8 @@ def assign_jointly(
 
 def _prepare(base: Module, pipeline: Pipeline) -> LayoutAssignment:
     """Run what comes before layout assignment, and what it does itself before its first round."""
-    (layouts,) = [p for p in pipeline.passes if isinstance(p, LayoutAssignment)]
-    before = pipeline.passes[: pipeline.passes.index(layouts)]
-    if before:
-        Pipeline(before).run(base)
+    before, layouts, _ = pipeline.parted_at(LayoutAssignment)
+    before.run(base)
     add_protective_copies(base)
     clone_shared_branches(base)
     check_entry_layout(base)
@@ -120,7 +118,7 @@ def _variants(base: Module, pipeline: Pipeline) -> list[LaidOut]:
     found: list[LaidOut] = []
     for options in VARIANTS:
         changed = with_rules(pipeline, options)
-        (layouts,) = [p for p in changed.passes if isinstance(p, LayoutAssignment)]
+        _, layouts, _ = changed.parted_at(LayoutAssignment)
         try:
             found.append(_answer(base, layouts))
         except (LayoutError, PassError):  # a variant may refuse what XLA's own rules take

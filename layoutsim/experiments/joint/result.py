@@ -13,7 +13,6 @@ from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
 from layoutsim.memory.assignment import assign_buffers
 from layoutsim.memory.summary import MemorySummary, summarize
-from layoutsim.passes import Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.tables import Rows
@@ -140,6 +139,5 @@ def _moved_json(moved: Moved) -> dict[str, int]:
 
 def _memory_of(module: Module, preset: str) -> MemorySummary:
     pipeline, work = resolve_preset(preset), clone_module(module)
-    (at,) = [number for number, p in enumerate(pipeline.passes) if isinstance(p, LayoutAssignment)]
-    Pipeline(pipeline.passes[at + 1 :]).run(work)
+    pipeline.parted_at(LayoutAssignment)[2].run(work)
     return summarize(assign_buffers(work, profile_of(pipeline)))
