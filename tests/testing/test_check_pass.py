@@ -107,7 +107,7 @@ def test_the_variant_of_the_readme_is_caught_as_the_readme_shows() -> None:
 
     lines = str(caught.value).split("\n")
     assert lines[0] == 'free-gathers: "layouts" does not hold'
-    assert re.fullmatch(r"  branch\.1/all-gather.*: dimension \d of .* must be most major, but \[\d.*\] are more major", lines[1])
+    assert re.fullmatch(r"  branch\.1/all-gather: dimension \d of .* must be most major, but \[\d.*\] are more major", lines[1])
     assert re.fullmatch(r"before \(seed \d+, made small from \d+\):", lines[3])
     assert lines[-1] == f"to see it again: seed={caught.value.report.failure.seed}, examples=1"
     assert parse_module(caught.value.report.failure.before).instruction_count == 2
