@@ -66,9 +66,15 @@ class Site:
         """
         raise ShapeError(f"{self.opcode}: {_LAYOUT.sub('', reason)}")
 
+    def operand(self, number: int) -> Shape:
+        """Shape of operand ``number``, which must be there: opcodes of any number of operands may still need some."""
+        if number >= len(self.operands):
+            self.fail(f"has {len(self.operands)} operands, expected at least {number + 1}")
+        return self.operands[number]
+
     def array(self, number: int) -> ArrayShape:
         """Shape of operand ``number``, which must be an array."""
-        shape = self.operands[number]
+        shape = self.operand(number)
         if not isinstance(shape, ArrayShape):
             self.fail(f"operand {number} has shape {shape}, expected an array")
         return shape
@@ -86,15 +92,16 @@ class Site:
 
     def tuple(self, number: int) -> TupleShape:
         """Shape of operand ``number``, which must be a tuple."""
-        shape = self.operands[number]
+        shape = self.operand(number)
         if not isinstance(shape, TupleShape):
             self.fail(f"operand {number} has shape {shape}, expected a tuple")
         return shape
 
     def token(self, number: int) -> None:
         """Refuse unless operand ``number`` is a token."""
-        if self.operands[number] != TOKEN:
-            self.fail(f"operand {number} has shape {self.operands[number]}, expected token[]")
+        shape = self.operand(number)
+        if shape != TOKEN:
+            self.fail(f"operand {number} has shape {shape}, expected token[]")
 
     def payload_as(self, kind: type[P]) -> P:
         if not isinstance(self.payload, kind):

@@ -74,6 +74,8 @@ def verify_layouts(findings: Findings) -> None:
     _check_entry_layout(findings)
     for computation in findings.module.computations:
         for instruction in computation.instructions:
+            if instruction.opcode.spec.arity not in (None, instruction.operand_count):
+                continue  # T1 says so
             if options.layout_sensitive:
                 _check_sensitive(findings, computation, instruction)
             if options.layouts_are_preserved and instruction.opcode not in MAY_CHANGE_LAYOUT:
