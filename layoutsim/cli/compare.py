@@ -7,6 +7,7 @@ import argparse
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.cli.run import add_best, best_of
 from layoutsim.experiments.compare import compare
+from layoutsim.experiments.joint import Distance, NotKnown
 from layoutsim.passes.presets import preset_names
 from layoutsim.passes.registry import split_outside_braces
 
@@ -33,6 +34,14 @@ def main(options: argparse.Namespace) -> int:
         print_json(result.to_json() | ({"best": {name: found.to_json() for name, found in best.items()}} if best else {}))
         return 0
     print_rows(result.rows())
-    for name, found in best.items():
-        print(f"{name}: {found}")
+    for text, names in _by_text(best).items():
+        print(f"{', '.join(names)}: {text}")
     return 0
+
+
+def _by_text(best: dict[str, Distance | NotKnown]) -> dict[str, list[str]]:
+    """Presets with the same to say, in the order of the first."""
+    found: dict[str, list[str]] = {}
+    for name, one in best.items():
+        found.setdefault(str(one), []).append(name)
+    return found

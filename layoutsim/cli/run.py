@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
-from layoutsim.experiments.joint import Distance, distance_to_best
-from layoutsim.experiments.joint.distance import DEFAULT_SECONDS
+from layoutsim.experiments.joint import Distance, Effort, NotKnown, distance_for_report
+from layoutsim.experiments.joint.distance import UNASKED
 from layoutsim.experiments.simulate import memory_rows, simulate
 from layoutsim.ir import Module
 from layoutsim.passes.presets import DEFAULT_PRESET
@@ -39,24 +39,31 @@ def add_best(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--best",
         nargs="?",
-        type=float,
-        const=DEFAULT_SECONDS,
+        type=_effort,
+        const=Effort(),
+        default=UNASKED,
         metavar="SECONDS",
-        help="also say how far these layouts are from the best ones that joint assignment finds in this time "
-        f"(default: {DEFAULT_SECONDS:.0f}; extra: solve)",
+        help="how long to look for the best layouts, to say how far these are from them (extra: solve); by itself "
+        f"{UNASKED.seconds:.0f} s in modules of up to {UNASKED.most_instructions:,} instructions, with --best alone "
+        f"{Effort().seconds:.0f} s in any",
     )
+    parser.add_argument("--no-best", dest="best", action="store_const", const=None, help="do not look for the best layouts")
 
 
-def best_of(options: argparse.Namespace, module: Module, preset: str) -> Distance | None:
-    """The distance to the best layouts, if ``--best`` asks for it."""
+def _effort(seconds: str) -> Effort:
+    return Effort(float(seconds))
+
+
+def best_of(options: argparse.Namespace, module: Module, preset: str) -> Distance | NotKnown | None:
+    """The distance to the best layouts; ``None`` with ``--no-best``."""
     if options.best is None:
         return None
     with progress(f"looking for the best layouts of {module.name} under {preset}"):
-        return distance_to_best(module, preset, options.best)
+        return distance_for_report(module, preset, options.best)
 
 
-def best_json(best: Distance | None) -> dict[str, object]:
-    """What ``--best`` adds to a report, by name."""
+def best_json(best: Distance | NotKnown | None) -> dict[str, object]:
+    """What the distance adds to a report, by name."""
     return {} if best is None else {"best": best.to_json()}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from layoutsim.cli.run import add_best
 from layoutsim.errors import InputError
 from layoutsim.experiments.sweep import Submits, SweepRow, find_dumps, pairs_left, sweep
 from layoutsim.passes.presets import preset_names
@@ -24,7 +25,8 @@ _INTERRUPTED = 130
 
 _COLUMNS = """
 columns: file, preset; instructions; transposing_copies, transposing_bytes (each copy once), moved_bytes (times the trips of its
-loops; empty if unknown); temp_bytes, peak_bytes, lower_bound_bytes (no packing needs less); seconds; error (why the others are
+loops; empty if unknown); temp_bytes, peak_bytes, lower_bound_bytes (no packing needs less); over_best_bytes (moved
+beyond the best layouts found; empty if not looked for), best_proven; seconds; error (why the others are
 empty). Rows with an error are not tried again: delete them to do so.
 """
 
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="TABLE.csv", help="file to write or to continue")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
+    add_best(parser)
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on a Dask cluster: its scheduler, or 'local' to start one here (extra: dask)"
     )
@@ -56,7 +59,7 @@ def main(options: argparse.Namespace) -> int:
                 rows.append(row)
                 bar.advance(bar.task_ids[0])
 
-            sweep(files, presets, output, workers=options.workers, cluster=cluster, on_row=note)
+            sweep(files, presets, output, workers=options.workers, cluster=cluster, effort=options.best, on_row=note)
     except KeyboardInterrupt:
         print(f"stopped after {len(rows)} rows, {left - len(rows)} are missing; the same command goes on", file=sys.stderr)
         return _INTERRUPTED

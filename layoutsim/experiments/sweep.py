@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -24,6 +25,8 @@ from typing import Protocol
 from attrs import asdict, fields, frozen
 
 from layoutsim.errors import InputError, LayoutsimError
+from layoutsim.experiments.joint import Distance, Effort, distance_for_report
+from layoutsim.experiments.joint.distance import UNASKED
 from layoutsim.experiments.simulate import simulate
 from layoutsim.load import BEFORE_LAYOUT, list_dump, load
 from layoutsim.passes.presets import resolve_preset
@@ -45,6 +48,9 @@ class SweepRow:
         temp_bytes: temporaries that XLA preallocates.
         peak_bytes: parameters, constants and outputs plus the most temporaries alive at once.
         lower_bound_bytes: no packing of the same live ranges needs less.
+        over_best_bytes: what copies, transposes and reshapes move beyond the best layouts found (``Distance``); ``None`` where
+            that is not known.
+        best_proven: whether the best layouts found are proven to be the best.
         seconds: from the file to the row.
         error: why the others are empty; ``""`` if all went well.
     """
@@ -58,6 +64,8 @@ class SweepRow:
     temp_bytes: int | None = None
     peak_bytes: int | None = None
     lower_bound_bytes: int | None = None
+    over_best_bytes: int | None = None
+    best_proven: bool | None = None
     seconds: float | None = None
     error: str = ""
 
@@ -67,6 +75,9 @@ COLUMNS = tuple(field.name for field in fields(SweepRow))
 
 Pair = tuple[str, str]
 """File and preset."""
+
+Measure = Callable[[str, str], SweepRow]
+"""What makes a row: :func:`measure` with its effort settled."""
 
 
 class Pending(Protocol):
@@ -82,7 +93,7 @@ class Pending(Protocol):
 class Submits(Protocol):
     """What a cluster offers: ``submit`` like an executor's (a Dask ``Client`` does)."""
 
-    def submit(self, function: Callable[[str, str], SweepRow], path: str, preset: str, /) -> Pending: ...
+    def submit(self, function: Measure, path: str, preset: str, /) -> Pending: ...
 
 
 def find_dumps(folder: Path) -> list[Path]:
@@ -107,12 +118,17 @@ def _before_layout(folder: Path) -> list[Path]:
         return []  # not a dump
 
 
-def measure(path: str, preset: str) -> SweepRow:
-    """One row; never raises for what is wrong with the file."""
+def measure(path: str, preset: str, effort: Effort | None = UNASKED) -> SweepRow:
+    """One row; never raises for what is wrong with the file.
+
+    Args:
+        effort: how hard to look for the best layouts, if at all.
+    """
     start = time.perf_counter()
     try:
         module = load(path)
         count = module.instruction_count
+        best = None if effort is None else distance_for_report(module, preset, effort)
         result = simulate(module, preset, in_place=True)
     except LayoutsimError as error:
         return SweepRow(path, preset, error=str(error).splitlines()[0])
@@ -130,6 +146,8 @@ def measure(path: str, preset: str) -> SweepRow:
         temp_bytes=result.memory.temp_bytes,
         peak_bytes=result.memory.peak_bytes,
         lower_bound_bytes=result.memory.lower_bound_bytes,
+        over_best_bytes=best.xla_bytes - best.best_bytes if isinstance(best, Distance) else None,
+        best_proven=best.is_optimal if isinstance(best, Distance) else None,
         seconds=round(time.perf_counter() - start, 3),
     )
 
@@ -145,6 +163,7 @@ def sweep(
     *,
     workers: int | None = None,
     cluster: Submits | None = None,
+    effort: Effort | None = UNASKED,
     on_row: Callable[[SweepRow], None] | None = None,
 ) -> int:
     """Measure every file under every preset that ``output`` does not hold yet.
@@ -155,6 +174,7 @@ def sweep(
         output: CSV file, appended to.
         workers: processes; as many as there are processors by default.
         cluster: used instead of processes on this machine; its workers must have ``layoutsim`` and see the files.
+        effort: how hard to look for the best layouts of each module, if at all.
         on_row: called with each row after it was written.
 
     Returns:
@@ -171,7 +191,7 @@ def sweep(
         writer = csv.DictWriter(stream, COLUMNS)
         if not stream.tell():
             writer.writeheader()
-        for row in _results(pairs, workers, cluster):
+        for row in _results(partial(measure, effort=effort), pairs, workers, cluster):
             writer.writerow(asdict(row))
             stream.flush()
             if on_row is not None:
@@ -210,17 +230,17 @@ def _drop_unfinished_line(output: Path) -> None:
         os.truncate(output, content.rfind(b"\n") + 1)
 
 
-def _results(pairs: Sequence[Pair], workers: int | None, cluster: Submits | None) -> Iterator[SweepRow]:
+def _results(work: Measure, pairs: Sequence[Pair], workers: int | None, cluster: Submits | None) -> Iterator[SweepRow]:
     if cluster is not None:
-        return _from_cluster(pairs, cluster)
+        return _from_cluster(work, pairs, cluster)
     if workers == 1 or len(pairs) <= 1:
-        return (measure(*pair) for pair in pairs)
-    return _from_processes(pairs, workers or os.cpu_count() or 1)
+        return (work(*pair) for pair in pairs)
+    return _from_processes(work, pairs, workers or os.cpu_count() or 1)
 
 
-def _from_cluster(pairs: Sequence[Pair], cluster: Submits) -> Iterator[SweepRow]:
+def _from_cluster(work: Measure, pairs: Sequence[Pair], cluster: Submits) -> Iterator[SweepRow]:
     finished = SimpleQueue[Pending]()
-    pending = {cluster.submit(measure, *pair): pair for pair in pairs}
+    pending = {cluster.submit(work, *pair): pair for pair in pairs}
     for future in pending:
         future.add_done_callback(finished.put)
     for _ in pairs:
@@ -229,20 +249,20 @@ def _from_cluster(pairs: Sequence[Pair], cluster: Submits) -> Iterator[SweepRow]
         yield future.result() if error is None else SweepRow(*pending[future], error=_internal_error(error))
 
 
-def _from_processes(pairs: Sequence[Pair], workers: int) -> Iterator[SweepRow]:
+def _from_processes(work: Measure, pairs: Sequence[Pair], workers: int) -> Iterator[SweepRow]:
     """Rule (2): as long as processes die, start new ones, and look at what they were working on one by one."""
     waiting = deque(pairs)
     while waiting:
         suspects: list[Pair] = []
-        yield from _until_broken(waiting, workers, suspects)
+        yield from _until_broken(work, waiting, workers, suspects)
         for pair in suspects:
             died: list[Pair] = []
-            yield from _until_broken(deque([pair]), 1, died)
+            yield from _until_broken(work, deque([pair]), 1, died)
             if died:
                 yield SweepRow(*pair, error="the process died, perhaps for lack of memory")
 
 
-def _until_broken(waiting: deque[Pair], workers: int, broken: list[Pair]) -> Iterator[SweepRow]:
+def _until_broken(work: Measure, waiting: deque[Pair], workers: int, broken: list[Pair]) -> Iterator[SweepRow]:
     """Take pairs from ``waiting`` until none is left or a process dies; ``broken`` receives those without a row then."""
     # The default action of an interrupt lets workers end without a traceback each.
     pool = ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
@@ -250,7 +270,7 @@ def _until_broken(waiting: deque[Pair], workers: int, broken: list[Pair]) -> Ite
     try:
         while (waiting and not broken) or running:
             if not broken:
-                _submit(pool, waiting, running, workers)
+                _submit(work, pool, waiting, running, workers)
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -263,11 +283,13 @@ def _until_broken(waiting: deque[Pair], workers: int, broken: list[Pair]) -> Ite
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _submit(pool: ProcessPoolExecutor, waiting: deque[Pair], running: dict[Future[SweepRow], Pair], workers: int) -> None:
+def _submit(
+    work: Measure, pool: ProcessPoolExecutor, waiting: deque[Pair], running: dict[Future[SweepRow], Pair], workers: int
+) -> None:
     """Keep as many pairs in work as there are workers, so that few are suspects when one dies."""
     try:
         while waiting and len(running) < workers:
-            running[pool.submit(measure, *waiting[0])] = waiting[0]
+            running[pool.submit(work, *waiting[0])] = waiting[0]
             waiting.popleft()
     except BrokenProcessPool:
         return  # a process died meanwhile; those that run tell

@@ -39,6 +39,7 @@ class PageContent:
 
     Attributes:
         figures: a table to begin with.
+        best: a sentence on how far the layouts are from the best ones, or nothing.
         copies: all of them, as the table lists them.
         explanations: of some, usually the transposing ones.
     """
@@ -47,6 +48,7 @@ class PageContent:
     preset: str
     instruction_count: int
     figures: Rows
+    best: str
     waste: WasteReport
     copies: Sequence[CopyRecord]
     explanations: Sequence[Explanation]
@@ -69,6 +71,7 @@ def render_page(content: PageContent) -> str:
         "STATIC": f"Arguments, outputs and constants ({human_bytes(static)}) are held all the time.",
         "PEAK": _peak(content.waste),
         "COPIES": escape(". ".join(filter(None, [summary.title, summary.note.replace("--all lists them", "bytes: 0")]))),
+        "BEST": f"<p>{escape(content.best)}.</p>" if content.best else "",
         "WHY": "\n".join(_why(number, group) for number, group in enumerate(groups)) or "<p>Nothing is transposed.</p>",
         "DATA": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
         "SCRIPT": "\n".join(map(_read, _SCRIPTS)),

@@ -1,12 +1,14 @@
 """How far XLA's layouts are from the best ones, in reports."""
 
+import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from layoutsim.cli import main
-from layoutsim.experiments.joint import Distance, distance_to_best
+from layoutsim.experiments.joint import Distance, Effort, distance_for_report, distance_to_best
 from layoutsim.load import load
 from layoutsim.text import parse_module
 
@@ -20,7 +22,7 @@ def test_the_copy_of_a_scans_outputs_could_go() -> None:
     found = distance_to_best(load(SCAN))
 
     assert (found.xla_bytes, found.best_bytes, found.bound_bytes, found.is_optimal) == (640, 0, 0, True)
-    assert str(found) == "640 B moved, 640 B more than the best layouts found, which are proven to be the best"
+    assert str(found) == "layouts: 640 B moved, 640 B more than the best layouts found, which are proven to be the best"
 
 
 def test_a_copy_that_the_caller_demands_is_as_good_as_can_be() -> None:
@@ -28,7 +30,7 @@ def test_a_copy_that_the_caller_demands_is_as_good_as_can_be() -> None:
     text = "HloModule m, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{0,1}}\nENTRY e {\n  p = f32[8,16] parameter(0)\n"
     found = distance_to_best(parse_module(text + "  ROOT n = f32[8,16] negate(p)\n}\n"))
 
-    assert str(found) == "as good as can be: 512 B moved, and no layouts move fewer"
+    assert str(found) == "layouts: as good as can be: 512 B moved, and no layouts move fewer"
 
 
 def test_without_a_proof_the_bound_is_said_or_that_there_is_none() -> None:
@@ -38,16 +40,46 @@ def test_without_a_proof_the_bound_is_said_or_that_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "explain"])
-def test_reports_say_it_when_asked(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command, SCAN, "--best"]) == 0
+def test_reports_say_it_unless_told_not_to(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, SCAN]) == 0
     assert capsys.readouterr().out.endswith("which are proven to be the best\n")
     assert main([command, SCAN, "--best", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["best"]["best_bytes"] == 0
-    assert main([command, SCAN, "--json"]) == 0
+    assert main([command, SCAN, "--no-best", "--json"]) == 0
     assert "best" not in json.loads(capsys.readouterr().out)
 
 
 def test_compare_says_it_for_each_preset(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", SCAN, "--presets", "xla-gpu-0.6.1,xla-gpu-0.10.2", "--best", "--json"]) == 0
+    assert main(["compare", SCAN, "--presets", "xla-gpu-0.6.1,xla-gpu-0.10.2", "--json"]) == 0
 
     assert list(json.loads(capsys.readouterr().out)["best"]) == ["xla-gpu-0.6.1", "xla-gpu-0.10.2"]
+
+
+def test_the_page_says_it(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert main(["report", SCAN, "-o", str(page)]) == 0
+
+    said = "layouts: 640 B moved, 640 B more than the best layouts found, which are proven to be the best"
+    assert f"<p>{said}.</p>" in page.read_text()
+
+
+def test_a_sweep_says_it(tmp_path: Path) -> None:
+    folder = tmp_path / "dumps"
+    folder.mkdir()
+    shutil.copy(SCAN, folder)
+    table = tmp_path / "table.csv"
+    assert main(["sweep", str(folder), "--presets", "xla-gpu-0.10.2,xla-cpu-0.10.2", "-o", str(table), "--workers", "1"]) == 0
+
+    with table.open(newline="") as stream:
+        rows = [(row["over_best_bytes"], row["best_proven"]) for row in csv.DictReader(stream)]
+    assert rows == [("640", "True"), ("", "")]  # on CPU, demands depend on the order of propagation
+
+
+def test_what_stands_in_the_way_is_said_in_the_report() -> None:
+    module = load(SCAN)
+    large = distance_for_report(module, "xla-gpu-0.10.2", Effort(5.0, module.instruction_count - 1))
+
+    assert str(large).startswith("layouts: distance to the best not known: modules above ")
+    assert str(distance_for_report(module, "xla-cpu-0.10.2")).endswith(
+        "the cpu backend's demands depend on the order of propagation"
+    )
