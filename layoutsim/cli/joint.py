@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Objective,
         choices=list(Objective),
         default=Objective.MOVED,
-        help="bytes moved, copies times runs, or bytes held, each copy once (default: %(default)s)",
+        help="bytes moved, copies times runs; bytes held, each copy once; or the peak of memory (default: %(default)s)",
     )
     parser.add_argument(
         "--demands",

@@ -3,7 +3,7 @@
 from layoutsim.experiments.joint.assignment import assign_jointly
 from layoutsim.experiments.joint.distance import Distance, Effort, NotKnown, distance_for_report, distance_to_best
 from layoutsim.experiments.joint.measure import Moved
-from layoutsim.experiments.joint.model import DemandReading, Objective
+from layoutsim.experiments.joint.objective import DemandReading, Objective
 from layoutsim.experiments.joint.result import Change, JointResult
 
 __all__ = [

@@ -38,7 +38,7 @@ Wanted = Mapping[ShapeIndex, Layout]
 def apply_assignment(model: Model, chosen: list[int]) -> None:
     """Lay out the model's module, in place."""
     slots = _slots(model, chosen)
-    _lay_out(model, chosen)
+    lay_out(model, chosen)
     for (user, slot), edges in slots.items():
         wanted = {edge.index: _wanted(model, edge, chosen) for edge in edges}
         _convert_slot(user, slot, wanted)
@@ -70,7 +70,8 @@ def _needs_copy(model: Model, edge: Edge, chosen: list[int]) -> bool:  # (3)
     return edge.wanted(edge.consumer.modes[chosen[edge.consumer.number]]) is not None
 
 
-def _lay_out(model: Model, chosen: list[int]) -> None:
+def lay_out(model: Model, chosen: list[int]) -> None:
+    """Give every array the layout of its variable (1); nothing is copied yet."""
     inside = frozenset(model.arrays.computations)
     for computation in model.arrays.module.computations:
         for instruction in computation.instructions:
@@ -126,7 +127,7 @@ def _converted(value: Instruction, wanted: Shape, index: ShapeIndex) -> Instruct
     if isinstance(value.shape, TupleShape):
         elements: list[Instruction] = []
         for number, element in enumerate(value.shape.elements):
-            part = _element(value, number, element)
+            part = element_of(value, number, element)
             elements.append(_converted(part, subshape(wanted, (number,)), (*index, number)))
         return computation.add(Opcode.TUPLE, wanted, elements, attributes=copied_attributes(value, ()))
     assert isinstance(value.shape, ArrayShape) and isinstance(wanted, ArrayShape), value
@@ -135,7 +136,7 @@ def _converted(value: Instruction, wanted: Shape, index: ShapeIndex) -> Instruct
     return computation.add(opcode, wanted, [value], attributes=copied_attributes(value, ()))
 
 
-def _element(value: Instruction, number: int, shape: Shape) -> Instruction:
+def element_of(value: Instruction, number: int, shape: Shape) -> Instruction:
     """Element ``number``; of a tuple its operand, so that what it is (a loop's first count) stays in sight."""
     if value.opcode is Opcode.TUPLE:
         return value.operand(number)

@@ -5,28 +5,21 @@ module, with what loops, branches and calls pass, are one optimisation problem: 
 often as it runs. Mandatory rules are XLA's (:mod:`model` says which); what XLA decides by default, by order or by soft
 preference is open.
 
-1. The pipeline in front of layout assignment runs; then XLA's pass, on a copy, and variants of it. Their orders, carried
-   across all slots (:func:`close_modes`), are what each array may choose from.
-2. The local search improves the best of these answers; the mixed-integer programme improves that, and proves a bound.
-3. Answers of equal cost differ in the other objective (bytes moved, bytes held), so that is minimised before, and each part of
-   the module takes the best answer. Parts where nothing is gained keep XLA's layouts.
+The pipeline in front of layout assignment runs; then XLA's pass, on a copy, and variants of it. Their orders, carried across
+all slots, are what each array may choose from; :mod:`solve` chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from attrs import frozen
-
 from layoutsim.errors import InputError, LayoutError, PassError
 from layoutsim.experiments.joint.apply import apply_assignment
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut
-from layoutsim.experiments.joint.exact import parts_of, solve_exactly
 from layoutsim.experiments.joint.measure import computations_of_unknown_runs, measure, runs_of
-from layoutsim.experiments.joint.model import DemandReading, Model, Objective
-from layoutsim.experiments.joint.problem import Assignment, Problem, close_modes, offer_every_order
+from layoutsim.experiments.joint.model import Model
+from layoutsim.experiments.joint.objective import DemandReading, Objective
+from layoutsim.experiments.joint.problem import Assignment
 from layoutsim.experiments.joint.result import Change, JointResult
-from layoutsim.experiments.joint.search import search
+from layoutsim.experiments.joint.solve import Settings, solve
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
@@ -78,7 +71,8 @@ def assign_jointly(
     runs, unknown_runs = runs_of(base), computations_of_unknown_runs(base)
     answer = _answer(base, layouts)
     model = Model(Arrays(base), layouts.rules(), answer, runs, reading, objective)
-    solution = _solve(model, _variants(base, pipeline), time_limit, exact=exact, every_order=every_order)
+    settings = Settings(pipeline, time_limit, exact=exact, every_order=every_order)
+    solution = solve(model, _variants(base, pipeline), settings)
     chosen = solution.chosen
     changes = _changes(model, chosen)
     apply_assignment(model, chosen)
@@ -124,52 +118,6 @@ def _variants(base: Module, pipeline: Pipeline) -> list[LaidOut]:
         except (LayoutError, PassError):  # a variant may refuse what XLA's own rules take
             continue
     return found
-
-
-@frozen
-class _Solution:
-    chosen: Assignment
-    bound: int | None
-    is_optimal: bool
-    covers_all_orders: bool
-
-
-def _solve(model: Model, variants: Sequence[LaidOut], time_limit: float, *, exact: bool, every_order: bool) -> _Solution:
-    problem = model.problem
-    for variant in variants:
-        model.offer(variant)
-    answers = [model.assignment_of(answer) for answer in (model.answer, *variants)]
-    covers_all_orders = every_order and offer_every_order(problem)
-    close_modes(problem)
-    other = _by_other_objective(problem, answers, time_limit / 4, exact)
-    start = min([*answers, other], key=problem.costs)
-    found = search(problem, start, time_limit / 4)
-    bound, is_optimal = None, False
-    if exact:
-        result = solve_exactly(problem, found, time_limit / 2)
-        found, bound, is_optimal = result.chosen, result.bound, result.is_optimal
-    chosen = _best_of_parts(problem, [answers[0], other, list(found)])
-    return _Solution(chosen, bound, is_optimal, covers_all_orders)
-
-
-def _by_other_objective(problem: Problem, answers: Sequence[Assignment], time_limit: float, exact: bool) -> Assignment:
-    """The best answer by the objective that decides between equals."""
-    problem.swap_objectives()
-    found = search(problem, min(answers, key=problem.costs), time_limit / 2)
-    if exact:
-        found = solve_exactly(problem, found, time_limit / 2).chosen
-    problem.swap_objectives()
-    return list(found)
-
-
-def _best_of_parts(problem: Problem, candidates: Sequence[Assignment]) -> Assignment:
-    """For each part of the problem the cheapest candidate; the first, XLA's, where nothing is gained."""
-    out = list(candidates[0])
-    for part in parts_of(problem):
-        best = min(candidates, key=part.costs)
-        for variable in part.variables:
-            out[variable.number] = best[variable.number]
-    return out
 
 
 def _changes(model: Model, chosen: Assignment) -> tuple[Change, ...]:

@@ -20,7 +20,6 @@ the caller fixed or XLA chose; constrained collectives; and all-reduces that sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 
 from attrs import define, field
 
@@ -29,8 +28,9 @@ from layoutsim.errors import UnsupportedError
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut, sized_dimensions
 from layoutsim.experiments.joint.dots import dot_operand_fit, dot_result_fit
 from layoutsim.experiments.joint.measure import packed_size
+from layoutsim.experiments.joint.objective import DemandReading, Objective
 from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable, restrict
-from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Opcode, Shape, ShapeIndex, subshape
+from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Module, Opcode, Shape, ShapeIndex, subshape
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.passes.layout_assignment import Backend, Demand, OperandDemand, ResultDemand
 from layoutsim.passes.layout_assignment.layout_math import (
@@ -56,27 +56,6 @@ _CALLS = frozenset({Opcode.WHILE, Opcode.CONDITIONAL, Opcode.CALL})
 _MAJOR = frozenset({Opcode.ALL_GATHER, Opcode.REDUCE_SCATTER, Opcode.ALL_TO_ALL})
 _RULED_HERE = _MAJOR | {Opcode.DOT, Opcode.TRANSPOSE}
 """Opcodes whose demands are modelled; others that demand something are pinned."""
-
-
-class Objective(StrEnum):
-    """What is to be small.
-
-    ``MOVED``: bytes moved in one run of the entry: each copy times its runs. ``HELD``: bytes of the copies, each once. It moves
-    copies of whole stacks into the loops that slice them, and so stands in for the peak, which depends on the schedule.
-    """
-
-    MOVED = "moved"
-    HELD = "held"
-
-
-class DemandReading(StrEnum):
-    """How the demands of a backend are taken, dimensions of size 1 aside.
-
-    ``NEEDED``: any order that serves what the demand is made for. ``STATED``: the order that XLA writes down.
-    """
-
-    NEEDED = "needed"
-    STATED = "stated"
 
 
 class _NothingYet:
@@ -142,6 +121,13 @@ class Model:
     def variable(self, instruction: Instruction, index: ShapeIndex) -> Variable:
         """The variable of a part of an instruction's value."""
         return self._variables[self.arrays.at(instruction, index)]
+
+    def twin(self, module: Module) -> Model:
+        """The same model, modes included, of a copy of the module."""
+        model = Model(Arrays(module), self.backend, self.answer, self.runs, self.reading, self.objective)
+        for ours, theirs in zip(self.problem.variables, model.problem.variables, strict=True):
+            theirs.modes = ours.modes
+        return model
 
     def layout(self, variable: Variable, chosen: list[int]) -> Layout:
         """The layout of a variable's arrays in an assignment."""

@@ -125,6 +125,11 @@ class Edge:
         return self.producer_key(producer) == self.consumer_key(consumer)
 
 
+def is_open(variable: Variable | None) -> bool:
+    """Whether there is something to choose."""
+    return variable is not None and len(variable.modes) > 1
+
+
 @define(eq=False)
 class Problem:
     """All variables and edges of a module."""

@@ -7,13 +7,11 @@ from functools import cached_property
 from attrs import field, frozen
 
 from layoutsim.experiments.joint.measure import Moved
-from layoutsim.experiments.joint.model import Objective
-from layoutsim.experiments.simulate import profile_of
+from layoutsim.experiments.joint.objective import Objective
+from layoutsim.experiments.joint.peak import memory_after
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
-from layoutsim.memory.assignment import assign_buffers
-from layoutsim.memory.summary import MemorySummary, summarize
-from layoutsim.passes.layout_assignment import LayoutAssignment
+from layoutsim.memory.summary import MemorySummary
 from layoutsim.passes.presets import resolve_preset
 from layoutsim.report.tables import Rows
 from layoutsim.report.units import exact_bytes
@@ -41,8 +39,9 @@ class JointResult:
         objective: what was to be small.
         xla: bytes that XLA's answer moves.
         joint: bytes that ours moves.
-        bound: no choice among the orders offered costs less, by the objective; ``None`` if no proof was asked for.
-        is_optimal: ``joint`` is proven to be the least among the orders offered.
+        bound: no choice among the orders offered costs less, by the objective; ``None`` if no proof was asked for. For the
+            peak it is one of the sum that stands for it (:mod:`layoutsim.experiments.joint.peak`).
+        is_optimal: ``joint`` is proven to be the least among the orders offered; for the peak, that sum is.
         covers_all_orders: every array that is free had all its orders to choose from, so that the proof is one for all layouts.
         changes: arrays laid out otherwise, in the order of the module.
         pinned_opcodes: instructions that keep XLA's layouts because their rules are not modelled, by opcode.
@@ -65,9 +64,14 @@ class JointResult:
     @property
     def costs(self) -> tuple[int, int]:
         """XLA's answer and ours by the objective, bytes."""
-        if self.objective is Objective.MOVED:
-            return self.xla.total, self.joint.total
-        return self.xla.held, self.joint.held
+        match self.objective:
+            case Objective.MOVED:
+                return self.xla.total, self.joint.total
+            case Objective.HELD:
+                return self.xla.held, self.joint.held
+            case Objective.PEAK:
+                xla, joint = self.memory
+                return xla.peak_bytes, joint.peak_bytes
 
     @property
     def saved(self) -> int:
@@ -78,13 +82,14 @@ class JointResult:
     @cached_property
     def memory(self) -> tuple[MemorySummary, MemorySummary]:
         """Memory of XLA's answer and of ours, each run through the rest of the preset's passes."""
-        return _memory_of(self.xla_module, self.preset), _memory_of(self.module, self.preset)
+        pipeline = resolve_preset(self.preset)
+        return memory_after(clone_module(self.xla_module), pipeline), memory_after(clone_module(self.module), pipeline)
 
     def to_json(self) -> dict[str, object]:
         return {
             "objective": self.objective.value,
-            "xla": _moved_json(self.xla),
-            "joint": _moved_json(self.joint),
+            "xla": self._figures_json(0),
+            "joint": self._figures_json(1),
             "bound_bytes": self.bound,
             "optimal": self.is_optimal,
             "covers_all_orders": self.covers_all_orders,
@@ -97,6 +102,10 @@ class JointResult:
             "unknown_runs": list(self.unknown_runs),
         }
 
+    def _figures_json(self, number: int) -> dict[str, int]:
+        moved = _moved_json((self.xla, self.joint)[number])
+        return moved | ({"peak_bytes": self.costs[number]} if self.objective is Objective.PEAK else {})
+
     def rows(self) -> tuple[Rows, ...]:
         """A table of the figures, and one of the arrays that are laid out otherwise."""
         return (self._figures(), self._changes())
@@ -108,12 +117,16 @@ class JointResult:
             ("of these by transposes and reshapes", self.xla.transposed, self.joint.transposed),
             ("copies, each once", self.xla.copied_once, self.joint.copied_once),
         ]
+        if self.objective is Objective.PEAK:
+            pairs.append(("peak of memory", *self.costs))
         body = tuple((name, exact_bytes(a), exact_bytes(b)) for name, a, b in pairs)
         return Rows("joint layout assignment", ("", "XLA", "joint"), body, frozenset({"XLA", "joint"}), self._verdict())
 
     def _verdict(self) -> str:
         if self.is_optimal:
             orders = "all" if self.covers_all_orders else "the offered"
+            if self.objective is Objective.PEAK:
+                return f"proven for the live ranges of one schedule: no choice among {orders} orders has a lower peak"
             return f"proven: no choice among {orders} orders has fewer bytes {self.objective}"
         if self.bound is None:
             return "no proof: found by local search"
@@ -135,9 +148,3 @@ def _moved_json(moved: Moved) -> dict[str, int]:
         "transposed_bytes": moved.transposed,
         "copied_once_bytes": moved.copied_once,
     }
-
-
-def _memory_of(module: Module, preset: str) -> MemorySummary:
-    pipeline, work = resolve_preset(preset), clone_module(module)
-    pipeline.parted_at(LayoutAssignment)[2].run(work)
-    return summarize(assign_buffers(work, profile_of(pipeline)))
