@@ -109,7 +109,7 @@ def test_where_nothing_is_gained_xlas_layouts_stay() -> None:
     assert _joint(_FORCED).changes == ()
 
 
-def test_a_copy_in_a_loop_counts_once_for_each_run() -> None:
+def test_what_moves_in_a_loop_counts_once_for_each_run() -> None:
     # The product of the loop is carried in {1,0} and added to its transpose: one of the two is moved, 4 times.
     text = _LOOP.replace("f32[8,16]", "f32[8,8]").replace("[4,8,16]", "[4,8,8]").replace("{1,8,16}", "{1,8,8}")
     text = text.replace("f32[1,8,16]", "f32[1,8,8]")
@@ -118,7 +118,7 @@ def test_a_copy_in_a_loop_counts_once_for_each_run() -> None:
     result = _joint(text)
 
     # f32[8,8] = 256 bytes, 4 runs; nothing else has to move
-    assert (result.joint.copied_once, result.joint.copied, result.is_optimal) == (256, 4 * 256, True)
+    assert (result.joint.held, result.joint.total, result.is_optimal) == (256, 4 * 256, True)
 
 
 def test_the_local_search_alone_proves_nothing_but_finds_the_loop() -> None:

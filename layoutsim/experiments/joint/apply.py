@@ -7,7 +7,7 @@ Before and after, with the loop's stack in the order in which its caller has it:
 1. Every array gets the layout of its variable; what is pinned has XLA's.
 2. A slot gets a copy where its order means other bytes, and a bitcast where only dimensions of size 1 are in other places. In
    tuples that is done element by element, as XLA's pass does it.
-3. Transposes and reshapes get a copy too, where one makes bitcasts of them. Otherwise they take their operand as it is.
+3. Transposes and reshapes take their operand as it is, and move it themselves where they are no bitcasts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Wanted = Mapping[ShapeIndex, Layout]
 
 def apply_assignment(model: Model, chosen: list[int]) -> None:
     """Lay out the model's module, in place."""
-    slots = _slots(model, chosen)
+    slots = _slots(model)
     lay_out(model, chosen)
     for (user, slot), edges in slots.items():
         wanted = {edge.index: _wanted(model, edge, chosen) for edge in edges}
@@ -55,19 +55,12 @@ def _store_result_as_asked(model: Model) -> None:
         root.shape = twin.root.shape
 
 
-def _slots(model: Model, chosen: list[int]) -> dict[tuple[Instruction, int | None], list[Edge]]:
+def _slots(model: Model) -> dict[tuple[Instruction, int | None], list[Edge]]:
     found: dict[tuple[Instruction, int | None], list[Edge]] = {}
     for edge in model.problem.edges:
-        if not edge.moves_itself or _needs_copy(model, edge, chosen):
+        if not edge.moves_itself:
             found.setdefault((edge.user, edge.slot), []).append(edge)
     return found
-
-
-def _needs_copy(model: Model, edge: Edge, chosen: list[int]) -> bool:  # (3)
-    if edge.user.opcode is Opcode.COPY or model.problem.is_satisfied(edge, chosen):
-        return False
-    assert edge.consumer is not None, edge
-    return edge.wanted(edge.consumer.modes[chosen[edge.consumer.number]]) is not None
 
 
 def lay_out(model: Model, chosen: list[int]) -> None:

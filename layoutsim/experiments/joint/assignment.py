@@ -11,6 +11,8 @@ all slots, are what each array may choose from; :mod:`solve` chooses.
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from layoutsim.errors import InputError, LayoutError, PassError
 from layoutsim.experiments.joint.apply import apply_assignment
 from layoutsim.experiments.joint.arrays import Arrays, LaidOut
@@ -76,7 +78,7 @@ def assign_jointly(
     chosen = solution.chosen
     changes = _changes(model, chosen)
     apply_assignment(model, chosen)
-    return JointResult(
+    result = JointResult(
         base,
         answer.module,
         preset,
@@ -90,6 +92,10 @@ def assign_jointly(
         model.pinned_opcodes,
         unknown_runs,
     )
+    if objective is not Objective.PEAK or result.saved > 0:
+        return result
+    # The same layouts with copies in other places can have another peak, so XLA's answer is kept as it is.
+    return evolve(result, module=answer.module, joint=result.xla, changes=())
 
 
 def _prepare(base: Module, pipeline: Pipeline) -> LayoutAssignment:

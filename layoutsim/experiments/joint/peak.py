@@ -111,7 +111,7 @@ def memory_after(module: Module, pipeline: Pipeline) -> MemorySummary:
 
 
 def _can_cost(problem: Problem, edge: Edge, chosen: Assignment) -> bool:
-    if not (edge.cost or edge.tie) or edge.user.opcode is Opcode.COPY:
+    if not (edge.cost or edge.tie) or edge.moves_itself:
         return False
     return is_open(edge.producer) or is_open(edge.consumer) or not problem.is_satisfied(edge, chosen)
 
