@@ -36,6 +36,7 @@ def _fusion(body: str, call: str, extra: str = "") -> str:
     return f"HloModule m\n\nfused {{\n{body}\n}}\n{extra}\nENTRY main {{\n{call}\n}}\n"
 
 
+@pytest.mark.checklist(14)
 def test_all_reduce_start_works_in_place() -> None:
     add = "add {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}\n"
     a = _Aliases(
@@ -47,6 +48,7 @@ def test_all_reduce_start_works_in_place() -> None:
     assert a.buffer("p") == a.buffer("st") == a.buffer("d")
 
 
+@pytest.mark.checklist(14)
 def test_all_reduce_start_of_two_operands_pairs_them_in_order() -> None:
     add = "add {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}\n"
     a = _Aliases(
@@ -58,6 +60,7 @@ def test_all_reduce_start_of_two_operands_pairs_them_in_order() -> None:
     assert a.pairs("st") == [(0, (), (0,)), (1, (), (1,))]
 
 
+@pytest.mark.checklist(17)
 def test_a_donated_parameter_and_its_output_are_one_live_out_buffer() -> None:
     a = _Aliases(
         _entry("p = f32[4] parameter(0)\nROOT r = f32[4] negate(p)", ", input_output_alias={ {}: (0, {}, may-alias) }")
@@ -67,6 +70,7 @@ def test_a_donated_parameter_and_its_output_are_one_live_out_buffer() -> None:
     assert a.lives_out("p")
 
 
+@pytest.mark.checklist(18)
 def test_crossed_donations_of_passed_through_parameters_are_one_buffer() -> None:
     a = _Aliases(
         _entry(
@@ -78,6 +82,7 @@ def test_crossed_donations_of_passed_through_parameters_are_one_buffer() -> None
     assert a.buffer("p") == a.buffer("q")
 
 
+@pytest.mark.checklist(19)
 def test_dynamic_update_slice_writes_into_operand_0() -> None:
     a = _Aliases(
         _entry(
@@ -138,6 +143,7 @@ def test_a_fused_update_of_a_parameter_is_found() -> None:
     assert a.pairs("f") == [(0, (), ())]
 
 
+@pytest.mark.checklist(19)
 def test_the_update_is_found_behind_a_tuple_for_its_output_only() -> None:
     body = FUSED_UPDATE.format(
         update="d = f32[8] dynamic-update-slice(x, u, i)\nm = f32[2] negate(u)\nROOT t = (f32[2], f32[8]) tuple(m, d)"
@@ -148,6 +154,7 @@ def test_the_update_is_found_behind_a_tuple_for_its_output_only() -> None:
     assert a.buffer("f", (1,)) == a.buffer("p") and a.buffer("f", (0,)) != a.buffer("v")
 
 
+@pytest.mark.checklist(21)
 def test_the_update_is_found_behind_a_bitcast() -> None:
     body = FUSED_UPDATE.format(update="d = f32[8] dynamic-update-slice(x, u, i)\nROOT b = f32[2,4] bitcast(d)")
     a = _Aliases(_fusion(body, FUSED_CALL + "ROOT f = f32[2,4] fusion(p, v, n), kind=kLoop, calls=fused"))
@@ -156,6 +163,7 @@ def test_the_update_is_found_behind_a_bitcast() -> None:
 
 
 @pytest.mark.parametrize(("rules", "expected"), [(DEFAULT_RULES, []), (GPU_RULES, [(0, (), ())])])
+@pytest.mark.checklist(21)
 def test_the_update_is_found_behind_a_reshape_on_gpus_only(
     rules: AliasRules, expected: list[tuple[int, ShapeIndex, ShapeIndex]]
 ) -> None:
@@ -165,6 +173,7 @@ def test_the_update_is_found_behind_a_reshape_on_gpus_only(
     assert a.pairs("f") == expected
 
 
+@pytest.mark.checklist(20)
 def test_an_update_of_something_computed_in_the_fusion_is_no_pair() -> None:
     body = FUSED_UPDATE.format(update="nx = f32[8] negate(x)\nROOT d = f32[8] dynamic-update-slice(nx, u, i)")
     a = _Aliases(_fusion(body, FUSED_CALL + "ROOT f = f32[8] fusion(p, v, n), kind=kLoop, calls=fused"))
@@ -172,6 +181,7 @@ def test_an_update_of_something_computed_in_the_fusion_is_no_pair() -> None:
     assert a.pairs("f") == []
 
 
+@pytest.mark.checklist(20)
 def test_what_a_fusion_says_comes_after_what_is_found() -> None:
     body = FUSED_UPDATE.format(
         update="d = f32[8] dynamic-update-slice(x, u, i)\nm = f32[2] negate(u)\nROOT t = (f32[2], f32[8]) tuple(m, d)"
@@ -182,6 +192,7 @@ def test_what_a_fusion_says_comes_after_what_is_found() -> None:
     assert a.pairs("f") == [(0, (), (1,)), (1, (), (0,))]
 
 
+@pytest.mark.checklist(22)
 def test_what_a_nested_fusion_says_is_no_source_but_what_its_body_does_is() -> None:
     inner = "inner {\n a = f32[8] parameter(0)\n ROOT n = f32[8] negate(a)\n}\n\n"
     text = (
@@ -251,6 +262,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(23)
 def test_loops_one_after_the_other_carry_one_buffer_for_what_they_pass_on() -> None:
     a = _Aliases(LOOPS)
 

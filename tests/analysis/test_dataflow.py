@@ -59,6 +59,7 @@ ENTRY main {{
 """
 
 
+@pytest.mark.checklist(1)
 def test_a_binary_operation_defines_one_value() -> None:
     f = _Flow(_entry("a = f32[] constant(1)\nb = f32[] constant(2)\nROOT c = f32[] add(a, b)"))
 
@@ -67,6 +68,7 @@ def test_a_binary_operation_defines_one_value() -> None:
     assert f.flow.value_at(f["c"]).uses == () and f.flow.value_at(f["c"]).is_live_out
 
 
+@pytest.mark.checklist(2)
 def test_tuples_and_their_elements_pass_values_on() -> None:
     f = _Flow(
         _entry(
@@ -81,6 +83,7 @@ def test_tuples_and_their_elements_pass_values_on() -> None:
     assert [str(u) for u in f.flow.value_at(f["p"]).uses] == ["s, operand 0"]
 
 
+@pytest.mark.checklist(3)
 def test_a_copy_of_a_tuple_defines_only_its_table() -> None:
     f = _Flow(
         _entry(
@@ -93,6 +96,7 @@ def test_a_copy_of_a_tuple_defines_only_its_table() -> None:
     assert len(f.flow.values) == 4
 
 
+@pytest.mark.checklist(4)
 def test_a_barrier_forwards_everything() -> None:
     f = _Flow(
         _entry(
@@ -105,6 +109,7 @@ def test_a_barrier_forwards_everything() -> None:
     assert len(f.flow.values) == 3
 
 
+@pytest.mark.checklist(5)
 def test_a_bitcast_keeps_the_value_which_lives_out() -> None:
     f = _Flow(_entry("c = f32[2] constant({1, 2})\nROOT b = f32[2] bitcast(c)"))
 
@@ -112,6 +117,7 @@ def test_a_bitcast_keeps_the_value_which_lives_out() -> None:
     assert f.flow.value_at(f["c"]).is_live_out
 
 
+@pytest.mark.checklist(6)
 def test_a_call_passes_operands_in_and_the_root_out() -> None:
     f = _Flow(
         "HloModule m\n\ncallee {\n x = f32[] parameter(0)\n ROOT n = f32[] negate(x)\n}\n\n"
@@ -122,6 +128,7 @@ def test_a_call_passes_operands_in_and_the_root_out() -> None:
     assert [str(u) for u in f.flow.value_at(f["p"]).uses] == ["c, operand 0", "n, operand 0"]
 
 
+@pytest.mark.checklist(7)
 def test_what_a_loop_changes_needs_phis_and_what_it_passes_on_does_not() -> None:
     f = _Flow(LOOP.format(next="a, c", init="zero, one"))
 
@@ -146,6 +153,7 @@ def test_phis_have_the_last_ids() -> None:
     assert first_phi > max(v.id for v in f.flow.values if not v.is_phi)
 
 
+@pytest.mark.checklist(9)
 def test_swapped_carries_with_distinct_values_need_phis() -> None:
     f = _Flow(LOOP.format(next="b, a", init="zero, one"))
 
@@ -153,6 +161,7 @@ def test_swapped_carries_with_distinct_values_need_phis() -> None:
     assert not f.flow.value_at(f["zero"]).is_live_out
 
 
+@pytest.mark.checklist(10)
 def test_swapped_carries_with_one_value_need_none() -> None:
     f = _Flow(LOOP.format(next="b, a", init="zero, zero"))
 
@@ -195,6 +204,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(8)
 def test_nested_loops_need_phis_at_every_level_for_what_the_innermost_changes() -> None:
     f = _Flow(NESTED)
 
@@ -225,6 +235,7 @@ ENTRY main {{
 """
 
 
+@pytest.mark.checklist(11)
 def test_branches_that_return_the_same_operand_need_no_phi() -> None:
     f = _Flow(CONDITIONAL.format(first="bitcast(x)", second="bitcast(y)"))
 
@@ -237,6 +248,7 @@ def test_branches_that_return_different_values_need_a_phi() -> None:
     assert f.phis() == ["c"]
 
 
+@pytest.mark.checklist(12)
 def test_copy_start_defines_destination_and_context_and_forwards_its_operand() -> None:
     f = _Flow(_entry("p = f32[4] parameter(0)\ns = (f32[4], f32[4], u32[]) copy-start(p)\nROOT d = f32[4] copy-done(s)"))
 
@@ -244,6 +256,7 @@ def test_copy_start_defines_destination_and_context_and_forwards_its_operand() -
     assert f.at("s", (1,)) == ["p"] and f.at("d") == ["s {0}"]
 
 
+@pytest.mark.checklist(13)
 def test_send_forwards_its_operand_and_recv_done_the_data() -> None:
     f = _Flow(
         _entry(
@@ -257,6 +270,7 @@ def test_send_forwards_its_operand_and_recv_done_the_data() -> None:
     assert f.at("rd", (0,)) == ["r {0}"] and f.defines("rd") == [(), (1,)]
 
 
+@pytest.mark.checklist(15)
 def test_all_gather_start_with_two_operands() -> None:
     f = _Flow(
         _entry(
@@ -271,6 +285,7 @@ def test_all_gather_start_with_two_operands() -> None:
     assert f.defines("d") == [()] and f.at("d", (0,)) == ["s {1,0}"]
 
 
+@pytest.mark.checklist(16)
 def test_async_start_forwards_operands_and_the_wrapped_root() -> None:
     f = _Flow(
         "HloModule m\n\nwrapped {\n x = f32[4] parameter(0)\n ROOT n = f32[4] negate(x)\n}\n\n"

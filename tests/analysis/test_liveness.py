@@ -33,24 +33,28 @@ def test_parameters_live_throughout_and_the_root_to_the_end() -> None:
     assert ranges == {"a": (0, 4), "x": (0, 4), "b": (2, 3), "m": (3, 4)}
 
 
+@pytest.mark.checklist(36)
 def test_parameters_are_live_from_the_start_wherever_they_stand() -> None:
     ranges = _ranges(_entry(ADD + "ROOT s = f32[4] add(m, y)"))
 
     assert ranges == {"a": (0, 5), "x": (0, 5), "y": (0, 5), "m": (2, 4), "s": (4, 5)}
 
 
+@pytest.mark.checklist(37)
 def test_elements_of_the_root_tuple_live_to_the_end() -> None:
     ranges = _ranges(_entry(ADD + "s = f32[4] add(m, y)\nROOT t = (f32[4], f32[4]) tuple(m, s)"))
 
     assert ranges["m"] == (2, 6) and ranges["s"] == (4, 6) and ranges["t {}"] == (5, 6)
 
 
+@pytest.mark.checklist(38)
 def test_what_runs_after_the_root_extends_the_program() -> None:
     ranges = _ranges(_entry(ADD + "s = f32[4] add(m, y)\nROOT t = (f32[4], f32[4]) tuple(m, s)\ndead = f32[4] add(m, y)"))
 
     assert ranges["dead"] == (6, 6) and ranges["t {}"] == (5, 7) and ranges["m"] == (2, 7) and ranges["a"] == (0, 7)
 
 
+@pytest.mark.checklist(39)
 def test_a_donated_parameter_ends_with_its_last_use() -> None:
     ranges = _ranges(_entry(ADD + "ROOT s = f32[4] add(m, y)", ", input_output_alias={ {}: (0, {}, may-alias) }"))
 
@@ -89,6 +93,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(40)
 def test_the_values_of_a_loop_carry_follow_one_another() -> None:
     # Times: entry 0-4 (init 4), condition 5-8, body 9-15, loop 16, out 17; the program ends at 18.
     ranges = _ranges(LOOP)
@@ -107,6 +112,7 @@ def test_condition_and_body_run_before_the_loop_in_time() -> None:
     assert {c.name: span for c, span in schedule.spans.items()} == {"condition": (5, 9), "body": (9, 16), "main": (0, 18)}
 
 
+@pytest.mark.checklist(41)
 def test_a_call_is_timed_after_what_it_calls() -> None:
     # a 0, b 1, callee's parameter 2 and negation 3, c 4, d 5, e 6.
     ranges = _ranges(
@@ -118,6 +124,7 @@ def test_a_call_is_timed_after_what_it_calls() -> None:
     assert ranges == {"a": (0, 7), "b": (1, 3), "inner": (3, 6), "d": (5, 6), "e": (6, 7)}
 
 
+@pytest.mark.checklist(42)
 def test_async_values_live_until_the_done() -> None:
     # Wrapped: x 1, n 2, r 3; start 4, other 5, done 6, sum 7.
     ranges = _ranges(
@@ -131,6 +138,7 @@ def test_async_values_live_until_the_done() -> None:
     assert ranges["other"] == (5, 7) and ranges["p"] == (0, 8)
 
 
+@pytest.mark.checklist(43)
 def test_ranges_are_the_same_every_time() -> None:
     assert all(_ranges(LOOP) == _ranges(LOOP) for _ in range(5))
 

@@ -38,10 +38,12 @@ P = "p = f32[8] parameter(0)\n"
         ("f32[8] reverse(p), dimensions={0}", False),
     ],
 )
+@pytest.mark.checklist(24)
 def test_by_default_elementwise_users_of_the_same_shape_share(user: str, expected: bool) -> None:
     assert _can_share(_entry(f"{P}q = f32[8] parameter(1)\nROOT r = {user}"), "p", "r") is expected
 
 
+@pytest.mark.checklist(24)
 def test_another_layout_does_not_share() -> None:
     text = _entry("p = f32[8,4]{1,0} parameter(0)\nROOT r = f32[8,4]{0,1} negate(p)")
 
@@ -57,6 +59,7 @@ UPDATE = _entry(
 )
 
 
+@pytest.mark.checklist(25)
 def test_dynamic_update_slice_shares_operand_0_and_not_the_update() -> None:
     assert _can_share(UPDATE, "p", "d")
     assert not _can_share(UPDATE, "u", "d")
@@ -66,6 +69,7 @@ def test_dynamic_update_slice_of_itself_shares_because_the_pair_says_so() -> Non
     assert _can_share(UPDATE.replace("(p, u, i)", "(p, p, i)"), "p", "d")
 
 
+@pytest.mark.checklist(25)
 def test_triangular_solve_shares_operand_1() -> None:
     text = _entry(
         "a = f32[4,4] parameter(0)\nb = f32[4,4] parameter(1)\n"
@@ -94,6 +98,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(26)
 def test_sort_shares_each_operand_with_its_own_output() -> None:
     assert _can_share(SORT, "keys", "s", user_index=(0,))
     assert not _can_share(SORT, "keys", "s", user_index=(1,))
@@ -106,6 +111,7 @@ def _fused(body: str, kind: str, shape: str = "f32[8]", operands: str = "p", con
     )
 
 
+@pytest.mark.checklist(28)
 def test_loop_fusions_share_if_all_that_is_reached_is_elementwise() -> None:
     elementwise = "x = f32[8] parameter(0)\nn = f32[8] negate(x)\nROOT e = f32[8] add(n, x)"
     reversing = "x = f32[8] parameter(0)\nr = f32[8] reverse(x), dimensions={0}\nROOT e = f32[8] add(r, x)"
@@ -134,11 +140,13 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(27)
 def test_output_fusions_share_what_is_added_to_the_dot() -> None:
     assert _can_share(OUTPUT_FUSION % "add", "s", "f")
     assert not _can_share(OUTPUT_FUSION % "add", "p", "f")
 
 
+@pytest.mark.checklist(27)
 def test_output_fusions_with_another_root_share_what_they_are_elementwise_on() -> None:
     assert _can_share(OUTPUT_FUSION % "multiply", "s", "f")
     assert not _can_share(OUTPUT_FUSION % "multiply", "p", "f")
@@ -175,6 +183,7 @@ X = "x = f32[8] parameter(0)\n"
         (f"{X}s = f32[4] slice(x), slice={{[0:4]}}\nROOT c = f32[8] concatenate(s, s), dimensions={{0}}", "f32[8]", False),
     ],
 )
+@pytest.mark.checklist(29)
 def test_gpu_fusions_share_if_they_keep_the_order_of_iteration(body: str, shape: str, expected: bool) -> None:
     assert _gpu(body, shape) is expected
 
@@ -194,6 +203,7 @@ def _multi_output(with_transpose: bool, operand: str, index: ShapeIndex) -> bool
     return _can_share(text, operand, "f", rules=GPU_RULES, user_index=index)
 
 
+@pytest.mark.checklist(30)
 def test_gpu_multi_output_fusions_share_what_no_reordering_output_reads() -> None:
     assert _multi_output(True, "p", (0,))
     assert not _multi_output(True, "q", (1,))
@@ -212,6 +222,7 @@ SLICE_AND_UPDATE = """
 
 
 @pytest.mark.parametrize(("n", "read", "expected"), [(2, "i", True), (2, "j", False), (1, "j", True)])
+@pytest.mark.checklist(31)
 def test_gpu_slices_share_with_an_update_of_the_same_place(n: int, read: str, expected: bool) -> None:
     # The whole answer is yes either way, because the update is a pair of the fusion's body; here only the hint is asked.
     module = parse_module(
@@ -250,6 +261,7 @@ ENTRY main {
 """.replace("s0", "sum")
 
 
+@pytest.mark.checklist(32)
 def test_gpu_reductions_share_with_the_other_output() -> None:
     assert _can_share(REDUCTION, "p", "f", rules=GPU_RULES, user_index=(1,))
 
@@ -278,6 +290,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(33)
 def test_gpu_scatter_fusions_share_an_input_that_is_no_update_too() -> None:
     text = SCATTER.replace("{{", "{").replace("}}", "}")
     other = text.replace("{updates}", "y").replace(
@@ -305,6 +318,7 @@ ALL_REDUCE = (
 )
 
 
+@pytest.mark.checklist(34)
 def test_nvidia_all_reduce_works_in_place() -> None:
     one, two = ALL_REDUCE % ("f32[8]", "p"), ALL_REDUCE % ("(f32[8], f32[8])", "p, q")
 
@@ -321,6 +335,7 @@ MATMUL = _entry(
 
 
 @pytest.mark.parametrize(("c", "beta", "expected"), [("c", "1", True), ("c", "0", False), ("b", "1", False)])
+@pytest.mark.checklist(34)
 def test_nvidia_matmul_writes_over_the_matrix_it_adds(c: str, beta: str, expected: bool) -> None:
     text = MATMUL.replace("{c}", c).replace("{beta}", beta)
 

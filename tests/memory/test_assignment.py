@@ -58,6 +58,7 @@ CHAIN = """
 """
 
 
+@pytest.mark.checklist(58)
 def test_a_result_takes_the_place_of_an_operand_that_dies() -> None:
     a = _Assigned(_entry(CHAIN.format(r="s, y")))
 
@@ -66,6 +67,7 @@ def test_a_result_takes_the_place_of_an_operand_that_dies() -> None:
     assert a.at("r").is_live_out and a.at("r").kind == "output"
 
 
+@pytest.mark.checklist(59)
 def test_a_result_does_not_take_the_place_of_an_operand_used_later() -> None:
     a = _Assigned(_entry(CHAIN.format(r="s, m")))
 
@@ -81,6 +83,7 @@ def test_parameters_have_allocations_of_their_own() -> None:
     assert all(a.at(name).is_read_only for name in ("a", "x", "y"))
 
 
+@pytest.mark.checklist(60)
 def test_a_donated_parameter_holds_the_whole_chain() -> None:
     donate = ", input_output_alias={ {}: (0, {}, may-alias) }"
     a = _Assigned(_entry("p = f32[100] parameter(0)\nn = f32[100] negate(p)\nROOT m = f32[100] negate(n)", donate))
@@ -90,6 +93,7 @@ def test_a_donated_parameter_holds_the_whole_chain() -> None:
     assert a.at("p").parameter is not None and a.at("p").is_live_out and not a.at("p").is_read_only
 
 
+@pytest.mark.checklist(61)
 def test_a_chain_of_elementwise_operations_is_one_allocation() -> None:
     a = _Assigned(
         _entry(
@@ -118,6 +122,7 @@ SLICED = """
         ("b = f32[100,10] broadcast(s), dimensions={1}\nROOT t = (f32[100,10], f32[100]) tuple(b, n)", False),
     ],
 )
+@pytest.mark.checklist(61, 62)
 def test_a_dead_value_joins_an_output_that_is_large_enough(root: str, shares: bool) -> None:
     a = _Assigned(_entry(SLICED.format(root=root)))
 
@@ -166,6 +171,7 @@ def test_values_of_reducers_are_thread_local() -> None:
     assert all(not allocation.is_live_out and allocation.parameter is None and not allocation.is_temp for allocation in local)
 
 
+@pytest.mark.checklist(63)
 def test_the_input_of_a_reduction_is_not_its_output() -> None:
     a = _Assigned(REDUCE.format(header=""))
 
@@ -187,6 +193,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(64)
 def test_a_call_passes_places_in_and_out() -> None:
     a = _Assigned(CALLED)
 
@@ -194,6 +201,7 @@ def test_a_call_passes_places_in_and_out() -> None:
     assert len(a.allocations) == 2
 
 
+@pytest.mark.checklist(65)
 def test_a_copy_of_a_tuple_element_is_not_put_into_the_table() -> None:
     a = _Assigned(
         _entry(
@@ -218,6 +226,7 @@ TWO_DOTS = """
 
 
 @pytest.mark.parametrize("header", ["", ", is_scheduled=true"])
+@pytest.mark.checklist(66)
 def test_temporaries_are_joined_into_one_allocation(header: str) -> None:
     a = _Assigned(_entry(TWO_DOTS, header))
 
@@ -228,6 +237,7 @@ def test_temporaries_are_joined_into_one_allocation(header: str) -> None:
     assert offset_d + size_d <= offset_e or offset_e + size_e <= offset_d
 
 
+@pytest.mark.checklist(66)
 def test_offsets_of_temporaries_are_aligned() -> None:
     a = _Assigned(_scheduled(TWO_DOTS), evolve(TIGHT, alignment=64))
 
@@ -235,6 +245,7 @@ def test_offsets_of_temporaries_are_aligned() -> None:
     assert a.assignment.temp_bytes == 96
 
 
+@pytest.mark.checklist(67)
 def test_a_limit_splits_the_temporaries() -> None:
     body = (
         "".join(f"p{n} = f32[10,10] parameter({n})\n" for n in range(5))
@@ -281,6 +292,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(68)
 def test_a_loop_carries_each_element_in_one_place() -> None:
     a = _Assigned(LOOP)
 
@@ -329,6 +341,7 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(69)
 def test_branch_roots_are_in_the_place_of_the_conditional() -> None:
     a = _Assigned(CONDITIONAL)
 
@@ -348,6 +361,7 @@ def test_chained_updates_of_a_carry_have_one_place() -> None:
     assert a.share("n", "d", "e")
 
 
+@pytest.mark.checklist(73)
 def test_outputs_of_a_sort_join_the_operands_at_their_number() -> None:
     text = """
 HloModule m
@@ -374,6 +388,7 @@ ENTRY main {
     assert a.place("keys") == a.place("sorted", (0,)) and a.place("numbers") == a.place("sorted", (1,))
 
 
+@pytest.mark.checklist(74)
 def test_an_in_place_custom_call_is_in_its_operand() -> None:
     a = _Assigned(
         _scheduled(
@@ -385,6 +400,7 @@ def test_an_in_place_custom_call_is_in_its_operand() -> None:
     assert a.share("n", "c")
 
 
+@pytest.mark.checklist(77)
 def test_async_temporaries_are_apart_from_all_that_is_live_until_the_done() -> None:
     a = _Assigned(
         "HloModule m, is_scheduled=true\n\nwrapped {\n x = f32[100] parameter(0)\n n = f32[100] reverse(x), dimensions={0}\n"
@@ -405,6 +421,7 @@ def test_tuple_tables_are_temporaries() -> None:
     assert a.assignment.temp_bytes == 21
 
 
+@pytest.mark.checklist(75)
 def test_values_of_another_colour_use_free_space_of_collective_memory_on_gpus() -> None:
     body = (
         "p = f32[2048] parameter(0)\nspecial = f32[2048]{0:S(1)} negate(p)\nsum = f32[8] slice(special), slice={[0:8]}\n"
@@ -418,6 +435,7 @@ def test_values_of_another_colour_use_free_space_of_collective_memory_on_gpus() 
     assert a.value("plain") in a.at("special").cross_color
 
 
+@pytest.mark.checklist(75)
 def test_larger_values_of_another_colour_have_their_own_allocation() -> None:
     body = (
         "p = f32[1024] parameter(0)\nspecial = f32[1024]{0:S(1)} negate(p)\nsum = f32[8] slice(special), slice={[0:8]}\n"

@@ -1,3 +1,5 @@
+import pytest
+
 from layoutsim.analysis.alias import Aliases
 from layoutsim.analysis.alias_rules import DEFAULT_RULES
 from layoutsim.analysis.liveness import LiveRanges
@@ -27,6 +29,7 @@ A_X_M_Y = """
 """
 
 
+@pytest.mark.checklist(44)
 def test_constants_have_no_events_unless_asked_for() -> None:
     body = "ROOT c = f32[] constant(1)"
 
@@ -34,10 +37,12 @@ def test_constants_have_no_events_unless_asked_for() -> None:
     assert _events(_run(body, with_constants=True)) == ["alloc c", "free c"]
 
 
+@pytest.mark.checklist(44)
 def test_a_single_parameter_is_allocated_and_freed() -> None:
     assert _events(_run("ROOT p = f32[] parameter(0)")) == ["alloc p", "free p"]
 
 
+@pytest.mark.checklist(45)
 def test_an_operand_that_dies_gives_its_place_to_the_result() -> None:
     run = _run(A_X_M_Y + "ROOT s = f32[4] add(m, y)")
 
@@ -57,6 +62,7 @@ def test_an_operand_that_dies_gives_its_place_to_the_result() -> None:
     assert run.peak_bytes == 64
 
 
+@pytest.mark.checklist(47)
 def test_without_a_rule_the_result_is_allocated_before_the_operand_is_freed() -> None:
     run = _run(A_X_M_Y + "ROOT s = f32[] dot(m, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}")
     events = _events(run)
@@ -66,6 +72,7 @@ def test_without_a_rule_the_result_is_allocated_before_the_operand_is_freed() ->
     assert run.peak_bytes == 68
 
 
+@pytest.mark.checklist(46)
 def test_only_one_output_of_a_fusion_takes_over_an_operand() -> None:
     module = parse_module(
         "HloModule m, is_scheduled=true\n\nfused {\n x = f32[4] parameter(0)\n n = f32[4] negate(x)\n"

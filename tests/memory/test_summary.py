@@ -1,3 +1,4 @@
+import pytest
 from attrs import evolve
 
 from layoutsim.memory.assignment import assign_buffers
@@ -23,6 +24,7 @@ PEAK = """
 """
 
 
+@pytest.mark.checklist(57)
 def test_the_peak_is_where_most_is_alive() -> None:
     peak = find_peak(_assign(PEAK))
 
@@ -38,6 +40,7 @@ def test_the_peak_is_where_most_is_alive() -> None:
     ]
 
 
+@pytest.mark.checklist(57)
 def test_peak_values_of_an_allocation_are_those_of_its_heap() -> None:
     temp = next(a for a in _assign(PEAK).allocations if a.is_temp)
 

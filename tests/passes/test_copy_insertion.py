@@ -1,8 +1,10 @@
 """Where copies go and stay (memory spec, checklist 80 to 99). Counts are XLA's, with the default rules on sharing."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from layoutsim.analysis.alias import Aliases
 from layoutsim.errors import PassError
@@ -31,54 +33,58 @@ def _control_edges(module: Module) -> list[tuple[str, str]]:
 
 
 DONATED = modules.donated
-EXPECTED = {
-    "parameter in a tuple": (modules.PARAMETER_IN_TUPLE, {"e": 1}),
-    "constant in a tuple": (modules.CONSTANT_IN_TUPLE, {"e": 1}),
-    "bitcast of a parameter": (modules.BITCAST_OF_PARAMETER, {"e": 1}),
-    "three leaves of a parameter": (modules.NESTED_PARAMETER_AS_ROOT, {"e": 3}),
-    "copies that change layouts stay, the plain one goes": (modules.LAYOUT_CHANGING_COPIES, {"e": 2}),
-    "independent body: initial values only": (modules.INDEPENDENT_ADDS, {"e": 2}),
-    "counter read by the other element": (modules.DEPENDENT_ADDS, {"body": 1, "e": 2}),
-    "vector read by the other element": (modules.DEPENDENT_VECTORS, {"body": 1, "e": 2}),
-    "read-only element": (modules.READ_ONLY_ELEMENT, {}),
-    "two loops each copy what they change": (modules.TWO_LOOPS_FROM_ONE_PARAMETER, {"e": 2}),
-    "reverse cannot run in place": (modules.NESTED_CARRY_WITH_REVERSE, {"body": 1, "e": 3}),
-    "initial value used after the loop": (modules.INITIAL_VALUE_USED_AFTER_LOOP, {"e": 1}),
-    "one initial value for two elements": (modules.SAME_INITIAL_VALUE_TWICE, {"body": 1, "e": 1}),
-    "swapped carries": (modules.SWIZZLE, {"body": 4, "e": 2}),
-    "swapped carries, one negated": (modules.SWIZZLE_WITH_NEGATE, {"body": 4, "e": 2}),
-    "swapping one constant": (modules.SWIZZLE_OF_ONE_CONSTANT, {"e": 2}),
-    "pass-through, both donated": (DONATED(modules.STRAIGHT), {}),
-    "pass-through, donated crosswise": (DONATED(modules.CROSSED), {"e": 4}),
-    "pass-through, not donated": (DONATED(""), {"e": 2}),
-    "pass-through, one donated": (DONATED(modules.ONLY_SECOND), {"e": 1}),
-    "negated, one donated": (DONATED(modules.ONLY_SECOND, "na", "nb"), {}),
-    "bitcast beside the donated parameter": (modules.BITCAST_BESIDE_DONATED, {"e": 1}),
-    "body returns a constant": (modules.CONSTANT_BODY_ROOT, {"body": 1, "e": 1}),
-    "tokens are never copied": (modules.TOKEN_CARRY, {"e": 1}),
-    "update of a computed value": (modules.update("n"), {}),
-    "update of a parameter": (modules.update("p"), {"e": 1}),
-    "two updates of a parameter": (modules.TWO_UPDATES_OF_A_PARAMETER, {"e": 1}),
-    "updated value read later": (modules.READ_AFTER_UPDATE, {"e": 1}),
-    "scatter that updates with its own input": (modules.SCATTER_OF_ITS_OWN_UPDATES, {"e": 1}),
-    "custom call overwrites a parameter": (modules.custom_call("p", "c"), {"e": 1}),
-    "custom call overwrites a value read later": (modules.custom_call("n", "s"), {"e": 1}),
-    "custom call overwrites a dying value": (modules.custom_call("n", "c"), {}),
-    "branch returns its reversed operand": (modules.PASS_THROUGH_BESIDE_REVERSE, {"second": 1}),
-    "receive in flight across iterations": (modules.RECEIVE_IN_LOOP, {"e": 1}),
+EXPECTED: dict[str, tuple[int, str, dict[str, int]]] = {
+    "parameter in a tuple": (80, modules.PARAMETER_IN_TUPLE, {"e": 1}),
+    "constant in a tuple": (80, modules.CONSTANT_IN_TUPLE, {"e": 1}),
+    "bitcast of a parameter": (80, modules.BITCAST_OF_PARAMETER, {"e": 1}),
+    "three leaves of a parameter": (80, modules.NESTED_PARAMETER_AS_ROOT, {"e": 3}),
+    "copies that change layouts stay, the plain one goes": (81, modules.LAYOUT_CHANGING_COPIES, {"e": 2}),
+    "independent body: initial values only": (82, modules.INDEPENDENT_ADDS, {"e": 2}),
+    "counter read by the other element": (82, modules.DEPENDENT_ADDS, {"body": 1, "e": 2}),
+    "vector read by the other element": (82, modules.DEPENDENT_VECTORS, {"body": 1, "e": 2}),
+    "read-only element": (83, modules.READ_ONLY_ELEMENT, {}),
+    "two loops each copy what they change": (83, modules.TWO_LOOPS_FROM_ONE_PARAMETER, {"e": 2}),
+    "reverse cannot run in place": (84, modules.NESTED_CARRY_WITH_REVERSE, {"body": 1, "e": 3}),
+    "initial value used after the loop": (85, modules.INITIAL_VALUE_USED_AFTER_LOOP, {"e": 1}),
+    "one initial value for two elements": (85, modules.SAME_INITIAL_VALUE_TWICE, {"body": 1, "e": 1}),
+    "swapped carries": (86, modules.SWIZZLE, {"body": 4, "e": 2}),
+    "swapped carries, one negated": (86, modules.SWIZZLE_WITH_NEGATE, {"body": 4, "e": 2}),
+    "swapping one constant": (86, modules.SWIZZLE_OF_ONE_CONSTANT, {"e": 2}),
+    "pass-through, both donated": (87, DONATED(modules.STRAIGHT), {}),
+    "pass-through, donated crosswise": (87, DONATED(modules.CROSSED), {"e": 4}),
+    "pass-through, not donated": (87, DONATED(""), {"e": 2}),
+    "pass-through, one donated": (87, DONATED(modules.ONLY_SECOND), {"e": 1}),
+    "negated, one donated": (87, DONATED(modules.ONLY_SECOND, "na", "nb"), {}),
+    "bitcast beside the donated parameter": (88, modules.BITCAST_BESIDE_DONATED, {"e": 1}),
+    "body returns a constant": (90, modules.CONSTANT_BODY_ROOT, {"body": 1, "e": 1}),
+    "tokens are never copied": (90, modules.TOKEN_CARRY, {"e": 1}),
+    "update of a computed value": (91, modules.update("n"), {}),
+    "update of a parameter": (91, modules.update("p"), {"e": 1}),
+    "two updates of a parameter": (91, modules.TWO_UPDATES_OF_A_PARAMETER, {"e": 1}),
+    "updated value read later": (91, modules.READ_AFTER_UPDATE, {"e": 1}),
+    "scatter that updates with its own input": (92, modules.SCATTER_OF_ITS_OWN_UPDATES, {"e": 1}),
+    "custom call overwrites a parameter": (93, modules.custom_call("p", "c"), {"e": 1}),
+    "custom call overwrites a value read later": (93, modules.custom_call("n", "s"), {"e": 1}),
+    "custom call overwrites a dying value": (93, modules.custom_call("n", "c"), {}),
+    "branch returns its reversed operand": (94, modules.PASS_THROUGH_BESIDE_REVERSE, {"second": 1}),
+    "receive in flight across iterations": (98, modules.RECEIVE_IN_LOOP, {"e": 1}),
 }
 
 
-@pytest.mark.parametrize("case", EXPECTED)
+def _marked(cases: Mapping[str, tuple[int, str, Mapping[str, int]]]) -> list[ParameterSet]:
+    return [pytest.param(case, marks=pytest.mark.checklist(number)) for case, (number, *_) in cases.items()]
+
+
+@pytest.mark.parametrize("case", _marked(EXPECTED))
 def test_number_of_copies(case: str) -> None:
-    text, expected = EXPECTED[case]
+    _, text, expected = EXPECTED[case]
 
     assert expected == _copies(_inserted(text))
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_result_is_valid_and_no_read_only_value_shares_its_buffer(case: str) -> None:
-    module = _inserted(EXPECTED[case][0])
+    module = _inserted(EXPECTED[case][1])
 
     aliases = Aliases.run(module, SharingRules.DEFAULT.rules)
     constants = [v for b in aliases.buffers if len(b.values) > 1 for v in b.values if v.instruction.opcode is Opcode.CONSTANT]
@@ -86,19 +92,19 @@ def test_result_is_valid_and_no_read_only_value_shares_its_buffer(case: str) -> 
     assert tuple(verify(module)) == ()
 
 
-REGIONS = {
-    "counter read by the other element": (modules.DEPENDENT_ADDS, {"e": 2}),
-    "vector read by the other element": (modules.DEPENDENT_VECTORS, {"e": 2}),
-    "swapped carries": (modules.SWIZZLE, {"body": 3, "e": 2}),
-    "swapped carries, one negated": (modules.SWIZZLE_WITH_NEGATE, {"body": 2, "e": 2}),
-    "pass-through, donated crosswise": (DONATED(modules.CROSSED), {"e": 3}),
-    "branch copies what it returns": (modules.CONDITIONAL_ROOT, {"e": 1}),
+REGIONS: dict[str, tuple[int, str, dict[str, int]]] = {
+    "counter read by the other element": (82, modules.DEPENDENT_ADDS, {"e": 2}),
+    "vector read by the other element": (82, modules.DEPENDENT_VECTORS, {"e": 2}),
+    "swapped carries": (86, modules.SWIZZLE, {"body": 3, "e": 2}),
+    "swapped carries, one negated": (86, modules.SWIZZLE_WITH_NEGATE, {"body": 2, "e": 2}),
+    "pass-through, donated crosswise": (87, DONATED(modules.CROSSED), {"e": 3}),
+    "branch copies what it returns": (94, modules.CONDITIONAL_ROOT, {"e": 1}),
 }
 
 
-@pytest.mark.parametrize("case", REGIONS)
+@pytest.mark.parametrize("case", _marked(REGIONS))
 def test_region_analysis_removes_more(case: str) -> None:
-    text, expected = REGIONS[case]
+    _, text, expected = REGIONS[case]
 
     assert expected == _copies(_inserted(text, region_analysis=True))
 
@@ -110,6 +116,7 @@ def test_region_analysis_orders_by_control_edges_what_it_lets_share() -> None:
     assert _control_edges(module) == [("b2", "a2")]
 
 
+@pytest.mark.checklist(86)
 def test_swapped_carries_are_read_before_they_are_written() -> None:
     module = _inserted(modules.SWIZZLE)
 
@@ -120,6 +127,7 @@ def test_swapped_carries_are_read_before_they_are_written() -> None:
     assert {i.name for i in body.parameters[0].users} == entering
 
 
+@pytest.mark.checklist(98)
 def test_start_waits_for_the_done_of_the_iteration_before() -> None:
     assert _control_edges(_inserted(modules.RECEIVE_IN_LOOP)) == [("done", "start")]
 
@@ -165,7 +173,7 @@ ENTRY e {
 
 
 def test_second_run_adds_nothing() -> None:
-    for text, expected in EXPECTED.values():
+    for _, text, expected in EXPECTED.values():
         module = _inserted(text)
         CopyInsertion(rules=SharingRules.DEFAULT).run(module)
         assert expected == _copies(module)

@@ -18,6 +18,7 @@ def size(problem: Problem, order: Order = Order.SPATIAL) -> int:
     return BestFit(order).pack(problem).size
 
 
+@pytest.mark.checklist(49)
 def test_larger_buffers_are_placed_first():
     problem = problem_from("a10 b30 c20 d40 -a -b -c -d")
 
@@ -26,6 +27,7 @@ def test_larger_buffers_are_placed_first():
     assert size(problem) == 100
 
 
+@pytest.mark.checklist(50)
 def test_chunks_start_at_multiples_of_the_alignment():
     problem = problem_from("a10 b20 c50 -a d40 -b -c -d", alignment=20)
 
@@ -34,6 +36,7 @@ def test_chunks_start_at_multiples_of_the_alignment():
     assert size(problem) == 120
 
 
+@pytest.mark.checklist(51)
 def test_the_smallest_hole_wins():
     problem = problem_from("a10 b20 c40 -a d30 e50 -b -c -d -e")
 
@@ -41,6 +44,7 @@ def test_the_smallest_hole_wins():
     assert size(problem) == 140
 
 
+@pytest.mark.checklist(52)
 def test_sharing_after_the_end_of_the_source_keeps_its_place():
     problem = problem_from("a40 -a b20 -b c=a:40 -c")
 
@@ -48,6 +52,7 @@ def test_sharing_after_the_end_of_the_source_keeps_its_place():
     assert size(problem) == 40
 
 
+@pytest.mark.checklist(52)
 def test_a_buffer_alive_with_one_mate_is_kept_off_the_chunk_of_all_mates():
     problem = problem_from("a40 -a b20 c=a:40 -b -c")
 
@@ -55,6 +60,7 @@ def test_a_buffer_alive_with_one_mate_is_kept_off_the_chunk_of_all_mates():
     assert size(problem) == 60
 
 
+@pytest.mark.checklist(52)
 def test_a_group_goes_above_a_larger_buffer_that_lives_between_its_members():
     problem = problem_from("a10 -a b30 c=a:10 -b -c")
 
@@ -63,6 +69,7 @@ def test_a_group_goes_above_a_larger_buffer_that_lives_between_its_members():
 
 
 @pytest.mark.parametrize(("size_of_c", "chunk", "total"), [(30, 40, 60), (50, 50, 70)])
+@pytest.mark.checklist(53)
 def test_the_chunk_of_mates_is_as_large_as_the_largest(size_of_c: int, chunk: int, total: int):
     problem = problem_from(f"a40 -a b20 c=a:{size_of_c} -b -c")
     placement = BestFit().pack(problem)

@@ -18,6 +18,7 @@ def heaps(problem: Problem, limit: int) -> list[dict[str, int]]:
     return [{names[i]: chunk.offset for i, chunk in heap.chunks.items()} for heap in placement.heaps]
 
 
+@pytest.mark.checklist(54)
 def test_a_heap_takes_what_fits_within_the_limit_and_the_next_heap_the_rest():
     problem = problem_from(FOUR)
 
@@ -25,6 +26,7 @@ def test_a_heap_takes_what_fits_within_the_limit_and_the_next_heap_the_rest():
     assert ConstrainedBestFit(limit_bytes=50).pack(problem).size == 100
 
 
+@pytest.mark.checklist(54)
 def test_the_limit_counts_aligned_offsets():
     problem = problem_from("a10 b20 c50 -a d40 -b -c -d", alignment=20)
     placement = ConstrainedBestFit(limit_bytes=70).pack(problem)
@@ -33,6 +35,7 @@ def test_the_limit_counts_aligned_offsets():
     assert [heap.size for heap in placement.heaps] == [70, 60]
 
 
+@pytest.mark.checklist(54)
 def test_mates_move_to_the_next_heap_together():
     problem = problem_from("a40 -a b20 c=a:40 -b -c")
 
@@ -52,6 +55,7 @@ def test_without_limit_there_is_one_heap_the_same_as_best_fit():
     assert ConstrainedBestFit().pack(problem) == BestFit().pack(problem)
 
 
+@pytest.mark.checklist(56)
 def test_no_interval_makes_one_empty_heap():
     placement = ConstrainedBestFit(limit_bytes=50).pack(EventRecorder().finish())
 

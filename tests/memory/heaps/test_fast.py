@@ -17,6 +17,7 @@ def named(placement: Placement) -> list[dict[str, int]]:
     return [{"abcd"[i]: chunk.offset for i, chunk in heap.chunks.items()} for heap in placement.heaps]
 
 
+@pytest.mark.checklist(55)
 def test_fast_merge_goes_by_time_and_moves_on_to_the_next_heap_at_the_limit():
     placement = FastMerge(limit_bytes=50).pack(FOUR)
 
@@ -25,6 +26,7 @@ def test_fast_merge_goes_by_time_and_moves_on_to_the_next_heap_at_the_limit():
     assert placement.size == 40 + 20 + 40 == 100
 
 
+@pytest.mark.checklist(55)
 def test_fast_split_is_best_fit_for_few_buffers():
     placement = FastSplit(limit_bytes=50).pack(FOUR)
 

@@ -2,22 +2,27 @@
 
 import random
 
+import pytest
+
 from layoutsim.memory.heaps import BestFit, LowerBound, Order, event_peak, live_peak
 from layoutsim.memory.problem import EventRecorder
 from tests.memory.heaps.test_best_fit import random_problem
 from tests.memory.packing import problem_from
 
 
+@pytest.mark.checklist(56)
 def test_all_alive_at_once_adds_up():
     # 10 + 20 + 30 + 30
     assert event_peak(problem_from("a10 b20 c30 d30 -a -b -c -d")) == 90
 
 
+@pytest.mark.checklist(56)
 def test_freed_bytes_do_not_count():
     # 10 + 20 = 30; without the 10, 20 + ... = at most 10 + 30
     assert event_peak(problem_from("a10 b20 -b c30 -c d5 -a -d")) == 40
 
 
+@pytest.mark.checklist(56)
 def test_an_empty_problem_needs_nothing():
     problem = EventRecorder().finish()
 

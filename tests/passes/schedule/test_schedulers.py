@@ -28,6 +28,7 @@ def _before(order: list[str], first: str, second: str) -> bool:
     return order.index(first) < order.index(second)
 
 
+@pytest.mark.checklist(100)
 def test_last_use_is_scheduled_first() -> None:
     module = parse_module("""
 HloModule m
@@ -48,6 +49,7 @@ ENTRY e {
     assert _before(order, "add", "n")
 
 
+@pytest.mark.checklist(100)
 def test_list_knows_what_a_tuple_holds() -> None:
     module = parse_module("""
 HloModule m
@@ -95,6 +97,7 @@ ENTRY e {
     assert _list(module) == ["c", "p", "n", "t"]
 
 
+@pytest.mark.checklist(101)
 def test_list_counts_the_table_of_a_tuple() -> None:
     module = parse_module("""
 HloModule m
@@ -147,6 +150,7 @@ ENTRY e {
     assert _before(order, "n", "in")
 
 
+@pytest.mark.checklist(102)
 def test_breadth_first_goes_level_by_level() -> None:
     module = parse_module("""
 HloModule m
@@ -208,6 +212,7 @@ ENTRY e {
 """
 
 
+@pytest.mark.checklist(102)
 def test_best_is_the_first_of_those_with_the_least_peak() -> None:
     module = parse_module(CHAINS)
 
@@ -220,6 +225,7 @@ def test_best_is_the_first_of_those_with_the_least_peak() -> None:
     assert dict(result.candidates[0].sequences) == module.schedule.sequences
 
 
+@pytest.mark.checklist(100)
 def test_reported_peak_is_the_minimum_memory_of_the_schedule() -> None:
     module = parse_module(CHAINS)
 
