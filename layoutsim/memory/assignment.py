@@ -10,8 +10,9 @@ Steps (memory spec, section 9.1):
 5. Allocations of buffers that the result holds are live-out.
 6. Temporaries of one colour are joined into one allocation (:mod:`.combine`).
 
-The order in step 2 is: size, larger first; live-out first; earliest defining instruction; buffer id. Instructions are numbered
-in post-order over the computations of the group, callers first.
+The order in step 2 is: size, larger first; live-out first; earliest defining instruction; buffer id (or, as an option of XLA's
+pass that no backend uses, the instruction first). Instructions are numbered in post-order over the computations of the group,
+callers first.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from layoutsim.memory.buffers import Allocation, BufferAssignment, EntryParamete
 from layoutsim.memory.combine import combine_temps
 from layoutsim.memory.cross_color import place_in_other_colors, sorted_colors
 from layoutsim.memory.peak import peak_values_of
-from layoutsim.memory.profile import MemoryProfile
+from layoutsim.memory.profile import BufferOrder, MemoryProfile
 from layoutsim.memory.reach import Reach, split_computations
 from layoutsim.memory.reuse import Reuse, Tenancy, TenancyByDependency, TenancyByRanges
 from layoutsim.memory.simulator import buffer_size, simulate_heap
@@ -95,7 +96,7 @@ class _Assigner:
         self._ranges = ranges
         self._reach = reach
         self._colors = profile.colors(aliases)
-        self._reuse = Reuse(aliases, self._colors, profile.may_use, self._tenancy())
+        self._reuse = Reuse(aliases, self._colors, profile, self._tenancy())
         self._allocations: list[Allocation] = []
         self._allocation_of: dict[Value, Allocation] = {}
         self._waiting: list[AliasedValues] = []
@@ -129,9 +130,11 @@ class _Assigner:
         buffers = [buffer for buffer in self._aliases.buffers if buffer.values[0].instruction.parent in chosen]
         live_out = self._aliases.live_out
 
-        def key(buffer: AliasedValues) -> tuple[int, bool, int, int]:
+        is_topological = self._profile.order is BufferOrder.TOPOLOGICAL
+
+        def key(buffer: AliasedValues) -> tuple[int, int, bool, int, int]:
             place = min(places[value.instruction] for value in buffer.values)
-            return (-self._sizes[buffer], buffer not in live_out, place, buffer.id)
+            return (place if is_topological else 0, -self._sizes[buffer], buffer not in live_out, place, buffer.id)
 
         return sorted(buffers, key=key)
 

@@ -4,11 +4,13 @@
 2. *Colours* are memory spaces. By default a value has the one of its layout. On GPUs a whole buffer has the one that any of
    its values asks for by layout or by an instruction that makes or reads it (:mod:`layoutsim.analysis.collective_memory`).
 3. *Use of other colours*: GPU buffers of colour 0 may use free space of temporaries of colour 1, nothing else.
+4. *Options of XLA's pass* that these backends leave alone: another order of buffers, values that must not be live-out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from functools import partial
 
 from attrs import evolve, field, frozen
@@ -109,6 +111,18 @@ def gpu_may_use(buffer_color: int, allocation_color: int) -> bool:
     return buffer_color == allocation_color
 
 
+class BufferOrder(Enum):
+    """Which buffers get a place first: the largest, or those whose first instruction comes first in post-order."""
+
+    BIGGEST_FIRST = "biggest-first"
+    TOPOLOGICAL = "topological"
+
+
+def may_live_out(value: Value) -> bool:
+    """Values that outputs may share an allocation with: all."""
+    return True
+
+
 @frozen
 class MemoryProfile:
     """A backend's side of buffer assignment.
@@ -122,6 +136,8 @@ class MemoryProfile:
         may_use: whether a buffer of one colour may be in a temporary allocation of another.
         allocate_constants: whether constants get allocations.
         heap: packs the temporaries.
+        order: of buffers; XLA's backends use the default.
+        may_live_out: whether outputs may share an allocation with a value; XLA's backends allow it for all.
         temp_limit_bytes: no combined temporary allocation reaches this size; ``None`` for no limit.
     """
 
@@ -133,6 +149,8 @@ class MemoryProfile:
     may_use: Callable[[int, int], bool] = same_color_only
     allocate_constants: bool = True
     heap: HeapAlgorithm = field(factory=xla_heap)
+    order: BufferOrder = BufferOrder.BIGGEST_FIRST
+    may_live_out: Callable[[Value], bool] = may_live_out
     temp_limit_bytes: int | None = None
 
 

@@ -7,7 +7,8 @@ All must hold:
 3. no value of the buffer is live together with one of the allocation. Ranges may touch if the later value's instruction uses
    the earlier one's last position, can share with it, and is no ``copy``;
 4. a ``copy`` does not join an allocation that its operand stands in;
-5. a buffer that lives out has the allocation's size exactly.
+5. a buffer that lives out has the allocation's size exactly;
+6. no value that must not be live-out (an option of XLA's pass) comes together with one that is.
 
 The values of an allocation are live one after the other. Their ranges are kept in order, so that (3) looks only at neighbours.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Protocol
 
@@ -31,6 +32,7 @@ from layoutsim.analysis.values import Value
 from layoutsim.ir.opcode import Opcode
 from layoutsim.memory.buffers import Allocation
 from layoutsim.memory.occupancy import Occupancy, bits_descending
+from layoutsim.memory.profile import MemoryProfile
 
 _Entry = tuple[int, int, int, Value]
 _end = itemgetter(1)
@@ -153,14 +155,12 @@ class TenancyByDependency:
 
 
 class Reuse:
-    """Rules (1) to (5) over the allocations that buffers may join."""
+    """Rules (1) to (6) over the allocations that buffers may join."""
 
-    def __init__(
-        self, aliases: Aliases, colors: Mapping[Value, int], may_use: Callable[[int, int], bool], tenancy: Tenancy
-    ) -> None:
+    def __init__(self, aliases: Aliases, colors: Mapping[Value, int], profile: MemoryProfile, tenancy: Tenancy) -> None:
         self._aliases = aliases
         self._colors = colors
-        self._may_use = may_use
+        self._profile = profile
         self._tenancy = tenancy
         self._open: list[Allocation] = []
         self._number_of: dict[Allocation, int] = {}
@@ -190,11 +190,19 @@ class Reuse:
         if size > allocation.size or allocation.is_read_only or not allocation.is_reusable:  # (2)
             return False
         color = self._colors[buffer.values[0]]
-        if color != allocation.color and (allocation.is_input_or_output or not self._may_use(color, allocation.color)):
+        if color != allocation.color and (allocation.is_input_or_output or not self._profile.may_use(color, allocation.color)):
+            return False
+        if not self._may_live_out_together(buffer, allocation):
             return False
         if size != allocation.size and buffer in self._aliases.live_out:  # (5)
             return False
         return all(self._is_free_for(value, allocation) for value in buffer.values)
+
+    def _may_live_out_together(self, buffer: AliasedValues, allocation: Allocation) -> bool:  # (6)
+        may_live_out = self._profile.may_live_out
+        if allocation.is_live_out and not all(map(may_live_out, buffer.values)):
+            return False
+        return buffer not in self._aliases.live_out or all(map(may_live_out, allocation.places))
 
     def _is_free_for(self, value: Value, allocation: Allocation) -> bool:
         """Rules (3) and (4)."""

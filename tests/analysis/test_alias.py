@@ -173,6 +173,24 @@ def test_the_update_is_found_behind_a_reshape_on_gpus_only(
     assert a.pairs("f") == expected
 
 
+@pytest.mark.checklist(19)
+def test_fused_updates_in_a_chain_are_one_buffer() -> None:
+    body = FUSED_UPDATE.format(update="ROOT d = f32[8] dynamic-update-slice(x, u, i)")
+    calls = "f = f32[8] fusion(p, v, n), kind=kLoop, calls=fused\nROOT g = f32[8] fusion(f, v, n), kind=kLoop, calls=fused"
+    a = _Aliases(_fusion(body, FUSED_CALL + calls))
+
+    assert a.buffer("p") == a.buffer("f") == a.buffer("g")
+
+
+@pytest.mark.checklist(20)
+@pytest.mark.parametrize(("said", "expected"), [("", []), (", output_to_operand_aliasing={{}: (0, {})}", [(0, (), ())])])
+def test_a_fusion_without_update_has_what_it_says(said: str, expected: list[tuple[int, ShapeIndex, ShapeIndex]]) -> None:
+    text = _fusion("x = f32[8] parameter(0)\nROOT n = f32[8] negate(x)", "p = f32[8] parameter(0)\nROOT f = f32[8] fusion(p)")
+    a = _Aliases(text.replace("fusion(p)", f"fusion(p), kind=kLoop, calls=fused{said}"))
+
+    assert a.pairs("f") == expected
+
+
 @pytest.mark.checklist(20)
 def test_an_update_of_something_computed_in_the_fusion_is_no_pair() -> None:
     body = FUSED_UPDATE.format(update="nx = f32[8] negate(x)\nROOT d = f32[8] dynamic-update-slice(nx, u, i)")

@@ -157,7 +157,7 @@ def test_phis_have_the_last_ids() -> None:
 def test_swapped_carries_with_distinct_values_need_phis() -> None:
     f = _Flow(LOOP.format(next="b, a", init="zero, one"))
 
-    assert {"loop {0}", "loop {1}"} <= set(f.phis())
+    assert {f"{name} {{{k}}}" for name in ("state", "state.1", "loop") for k in (0, 1)} <= set(f.phis())
     assert not f.flow.value_at(f["zero"]).is_live_out
 
 
@@ -166,6 +166,7 @@ def test_swapped_carries_with_one_value_need_none() -> None:
     f = _Flow(LOOP.format(next="b, a", init="zero, zero"))
 
     assert f.at("loop", (0,)) == ["zero"] and f.at("loop", (1,)) == ["zero"]
+    assert f.phis() == ["state.1 {}", "state {}", "loop {}"]  # tables only
     assert f.flow.value_at(f["zero"]).is_live_out
 
 
@@ -185,9 +186,19 @@ inner_go {
   ROOT g0 = pred[] constant(false)
 }
 
+middle {
+  m = (f32[], f32[]) parameter(0)
+  ROOT iw = (f32[], f32[]) while(m), condition=inner_go, body=inner
+}
+
+middle_go {
+  mc = (f32[], f32[]) parameter(0)
+  ROOT g2 = pred[] constant(false)
+}
+
 outer {
   o = (f32[], f32[]) parameter(0)
-  ROOT iw = (f32[], f32[]) while(o), condition=inner_go, body=inner
+  ROOT mw = (f32[], f32[]) while(o), condition=middle_go, body=middle
 }
 
 outer_go {
@@ -208,8 +219,9 @@ ENTRY main {
 def test_nested_loops_need_phis_at_every_level_for_what_the_innermost_changes() -> None:
     f = _Flow(NESTED)
 
-    assert {"i {1}", "ic {1}", "iw {1}", "o {1}", "oc {1}", "ow {1}"} <= set(f.phis())
-    assert all(f.at(name, (0,)) == ["p"] for name in ("i", "ic", "iw", "o", "oc", "ow"))
+    loops = ("i", "ic", "iw", "m", "mc", "mw", "o", "oc", "ow")
+    assert {f"{name} {{1}}" for name in loops} <= set(f.phis())
+    assert all(f.at(name, (0,)) == ["p"] for name in loops)
 
 
 CONDITIONAL = """
@@ -268,6 +280,26 @@ def test_send_forwards_its_operand_and_recv_done_the_data() -> None:
 
     assert f.at("s", (0,)) == ["p"] and f.defines("s") == [(), (1,), (2,)]
     assert f.at("rd", (0,)) == ["r {0}"] and f.defines("rd") == [(), (1,)]
+
+
+@pytest.mark.checklist(13)
+def test_set_dimension_size_defines_a_new_value() -> None:
+    f = _Flow(
+        _entry("p = f32[8] parameter(0)\nn = s32[] parameter(1)\nROOT d = f32[<=8] set-dimension-size(p, n), dimensions={0}")
+    )
+
+    assert f.at("d") == ["d"]
+
+
+@pytest.mark.checklist(14)
+def test_the_done_of_an_all_reduce_is_the_value_of_its_start() -> None:
+    f = _Flow(
+        "HloModule m\n\nsum {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] add(x, y)\n}\n\n"
+        "ENTRY main {\n p = f32[4] parameter(0)\n st = f32[4] all-reduce-start(p), replica_groups={}, to_apply=sum\n"
+        " ROOT d = f32[4] all-reduce-done(st)\n}\n"
+    )
+
+    assert f.at("d") == ["st"]
 
 
 @pytest.mark.checklist(15)

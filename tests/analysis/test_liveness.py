@@ -33,6 +33,13 @@ def test_parameters_live_throughout_and_the_root_to_the_end() -> None:
     assert ranges == {"a": (0, 4), "x": (0, 4), "b": (2, 3), "m": (3, 4)}
 
 
+@pytest.mark.checklist(35)
+def test_parameters_of_a_product_live_throughout() -> None:
+    ranges = _ranges(_entry("a = f32[4] parameter(0)\nx = f32[4] parameter(1)\nROOT m = f32[4] multiply(a, x)"))
+
+    assert ranges == {"a": (0, 3), "x": (0, 3), "m": (2, 3)}
+
+
 @pytest.mark.checklist(36)
 def test_parameters_are_live_from_the_start_wherever_they_stand() -> None:
     ranges = _ranges(_entry(ADD + "ROOT s = f32[4] add(m, y)"))
@@ -140,7 +147,7 @@ def test_async_values_live_until_the_done() -> None:
 
 @pytest.mark.checklist(43)
 def test_ranges_are_the_same_every_time() -> None:
-    assert all(_ranges(LOOP) == _ranges(LOOP) for _ in range(5))
+    assert all(_ranges(LOOP) == _ranges(LOOP) for _ in range(20))
 
 
 def test_values_of_fusions_have_no_range() -> None:

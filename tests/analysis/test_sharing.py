@@ -98,6 +98,36 @@ ENTRY main {
 """
 
 
+@pytest.mark.checklist(25)
+def test_scatter_shares_what_it_writes_into_and_not_the_updates() -> None:
+    text = (
+        "HloModule m\n\nset {\n a = f32[] parameter(0)\n ROOT b = f32[] parameter(1)\n}\n\n"
+        "ENTRY main {\n p = f32[8] parameter(0)\n i = s32[8,1] parameter(1)\n u = f32[8] parameter(2)\n"
+        " ROOT s = f32[8] scatter(p, i, u), update_window_dims={}, inserted_window_dims={0},\n"
+        "   scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=set\n}\n"
+    )
+
+    assert _can_share(text, "p", "s") and not _can_share(text, "u", "s")
+
+
+@pytest.mark.checklist(28)
+def test_loops_share_with_what_they_start_from() -> None:
+    text = (
+        "HloModule m\n\nbody {\n ROOT s = f32[8] parameter(0)\n}\n\ngo {\n c = f32[8] parameter(0)\n"
+        " ROOT g = pred[] constant(false)\n}\n\nENTRY main {\n p = f32[8] parameter(0)\n"
+        " ROOT w = f32[8] while(p), condition=go, body=body\n}\n"
+    )
+
+    assert _can_share(text, "p", "w")
+
+
+@pytest.mark.checklist(28)
+def test_loop_fusions_do_not_share_what_they_transpose() -> None:
+    text = _fused("x = f32[8,8] parameter(0)\nROOT t = f32[8,8] transpose(x), dimensions={1,0}", "kLoop", "f32[8,8]")
+
+    assert not _can_share(text.replace("p = f32[8]", "p = f32[8,8]"), "p", "f")
+
+
 @pytest.mark.checklist(26)
 def test_sort_shares_each_operand_with_its_own_output() -> None:
     assert _can_share(SORT, "keys", "s", user_index=(0,))
@@ -288,6 +318,37 @@ ENTRY main {
   ROOT f = f32[8] fusion(p, i), kind=kInput, calls=fused
 }
 """
+
+
+@pytest.mark.checklist(32)
+def test_gpu_reductions_of_a_bitcast_share_with_the_other_output() -> None:
+    text = REDUCTION.replace("reduce(sum, zero)", "reduce(bc, zero)").replace(
+        "  r = f32[64] reduce", "  bc = f32[64,64] bitcast(sum)\n  r = f32[64] reduce"
+    )
+
+    assert _can_share(text, "p", "f", rules=GPU_RULES, user_index=(1,))
+
+
+@pytest.mark.checklist(29)
+def test_gpu_fusions_do_not_share_what_is_broadcast_and_reduced_back() -> None:
+    body = (
+        "x = f32[8] parameter(0)\nb = f32[8,4] broadcast(x), dimensions={0}\nz = f32[] constant(0)\n"
+        "ROOT r = f32[8] reduce(b, z), dimensions={1}, to_apply=add"
+    )
+    add = "add {\n a = f32[] parameter(0)\n c = f32[] parameter(1)\n ROOT s = f32[] add(a, c)\n}\n\n"
+
+    assert not _can_share(_fused(body, "kLoop").replace("fused {", add + "fused {", 1), "p", "f", rules=GPU_RULES)
+
+
+@pytest.mark.checklist(33)
+def test_gpu_sort_fusions_do_not_share_an_operand_that_is_sorted_twice() -> None:
+    less = "less {\n" + "".join(f" {n} = f32[] parameter({k})\n" for k, n in enumerate("abcd"))
+    body = "x = f32[8] parameter(0)\nROOT s = (f32[8], f32[8]) sort(x, x), dimensions={0}, to_apply=less"
+    text = _fused(body, "kLoop", "(f32[8], f32[8])").replace(
+        "fused {", f"{less} ROOT l = pred[] compare(a, b), direction=LT\n}}\n\nfused {{", 1
+    )
+
+    assert not any(_can_share(text, "p", "f", rules=GPU_RULES, user_index=(k,)) for k in (0, 1))
 
 
 @pytest.mark.checklist(33)

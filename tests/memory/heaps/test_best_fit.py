@@ -79,6 +79,15 @@ def test_the_chunk_of_mates_is_as_large_as_the_largest(size_of_c: int, chunk: in
     assert placement.size == total
 
 
+@pytest.mark.checklist(48)
+def test_a_chain_of_mates_grows_to_the_largest():
+    problem = problem_from("a10 b=a:10 -a c=b:20 -b d=c:30 -c -d")
+    placement = BestFit().pack(problem)
+
+    assert [placement.chunks[i].size for i in range(4)] == [30, 30, 30, 30]
+    assert placement.size == 30
+
+
 def test_temporal_order_places_long_lives_first():
     problem = problem_from("a10 b40 -b c40 -c -a")
 

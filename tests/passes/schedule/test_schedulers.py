@@ -150,6 +150,67 @@ ENTRY e {
     assert _before(order, "n", "in")
 
 
+@pytest.mark.checklist(101)
+def test_list_counts_all_outputs_of_a_fusion() -> None:
+    module = parse_module("""
+HloModule m
+fused {
+  a = f32[5] parameter(0)
+  b = f32[5] parameter(1)
+  c = f32[5] parameter(2)
+  s = f32[5] add(a, b)
+  p = f32[5] multiply(s, c)
+  ROOT t = (f32[5], f32[5]) tuple(s, p)
+}
+ENTRY e {
+  one = f32[5] constant({1, 1, 1, 1, 1})
+  two = f32[5] constant({1, 2, 3, 4, 5})
+  three = f32[5] constant({0, 2, 4, 6, 8})
+  f = (f32[5], f32[5]) fusion(one, two, three), kind=kLoop, calls=fused
+  g = f32[5] get-tuple-element(f), index=0
+  x = f32[5] exponential(three)
+  ROOT r = f32[5] add(g, x)
+}
+""")
+    # The fusion defines 2 * 20 bytes and a table, the exponential 20; neither frees anything.
+    assert _before(_list(module), "x", "f")
+
+
+@pytest.mark.checklist(101)
+def test_list_ends_a_transfer_to_the_host_before_an_unrelated_chain() -> None:
+    module = parse_module("""
+HloModule m
+ENTRY e {
+  p = f32[1000,1000] parameter(0)
+  tok = token[] after-all()
+  send = (f32[1000,1000], u32[], token[]) send(p, tok), channel_id=1, is_host_transfer=true
+  n1 = f32[1000,1000] negate(p)
+  n2 = f32[1000,1000] negate(n1)
+  n3 = f32[1000,1000] negate(n2)
+  done = token[] send-done(send), channel_id=1, is_host_transfer=true
+  ROOT t = (f32[1000,1000], token[]) tuple(n3, done)
+}
+""")
+    assert _before(_list(module), "done", "n1")
+
+
+@pytest.mark.checklist(102)
+def test_breadth_first_runs_each_kind_of_a_wide_tree_together() -> None:
+    lines = ["c = f32[] constant(1)"]
+    for n in range(3):
+        lines += [
+            f"b{n} = f32[8] broadcast(c), dimensions={{}}",
+            f"a{n} = f32[8] add(b{n}, b{n})",
+            f"r{n} = f32[] reduce(a{n}, c), dimensions={{0}}, to_apply=sum",
+        ]
+    entry = "\n  ".join([*lines, "x = f32[] add(r0, r1)", "ROOT y = f32[] add(x, r2)"])
+    plus = "sum {\n  l = f32[] parameter(0)\n  r = f32[] parameter(1)\n  ROOT s = f32[] add(l, r)\n}"
+    module = parse_module(f"HloModule m\n{plus}\nENTRY e {{\n  {entry}\n}}\n")
+
+    order = _names(breadth_first_order(module.entry))
+    assert order == ["c", "b0", "b1", "b2", "a0", "a1", "a2", "r0", "r1", "r2", "x", "y"]
+
+
 @pytest.mark.checklist(102)
 def test_breadth_first_goes_level_by_level() -> None:
     module = parse_module("""
