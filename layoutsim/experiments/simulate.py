@@ -177,19 +177,30 @@ def simulate(
     pipeline = resolve_preset(preset) if isinstance(preset, str) else preset
     name = preset if isinstance(preset, str) else preset.name or preset.to_text()
     work = module if in_place else clone_module(module)
-    up_to_layouts, rest = _split(pipeline)
-    result = up_to_layouts.run(work, on_pass=on_pass)
+    result = split_at_layouts(pipeline)[0].run(work, on_pass=on_pass)
     layouts = _layout_result(result)
     # Records are made here, because the passes for memory may rename, move or share what stands around a copy.
     records = copy_records(work, layouts.copies)
-    assignment = None
-    if measure_memory:
-        result = PipelineResult((*result.runs, *rest.run(work, on_pass=on_pass).runs))
-        assignment = assign_buffers(work, profile_of(pipeline))
-    return Simulation(name, work, None if in_place else module, result, layouts, records, assignment)
+    laid_out = Simulation(name, work, None if in_place else module, result, layouts, records, None)
+    return with_memory(laid_out, pipeline, on_pass=on_pass) if measure_memory else laid_out
 
 
-def _split(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
+@no_collection()
+def with_memory(laid_out: Simulation, pipeline: Pipeline, *, on_pass: Callable[[Pass], None] | None = None) -> Simulation:
+    """Go on from a simulation without memory, on its very module: insert copies, schedule and assign buffers.
+
+    Args:
+        laid_out: its module is changed.
+        pipeline: the one that it was made with.
+        on_pass: called with each pass before it runs.
+    """
+    _, rest = split_at_layouts(pipeline)
+    runs = (*laid_out.pipeline_result.runs, *rest.run(laid_out.module, on_pass=on_pass).runs)
+    assignment = assign_buffers(laid_out.module, profile_of(pipeline))
+    return evolve(laid_out, pipeline_result=PipelineResult(runs), assignment=assignment)
+
+
+def split_at_layouts(pipeline: Pipeline) -> tuple[Pipeline, Pipeline]:
     """The passes up to layout assignment and those behind it that move its copies or pack what they copy, and the others."""
     names = [p.name for p in pipeline.passes]
     if LayoutAssignment.name not in names:

@@ -50,6 +50,9 @@ _PRESETS = {
 
 DEFAULT_PRESET = "xla-gpu-0.10.2"
 
+PROPOSED = "xla-gpu-proposed"
+"""The preset that is no release."""
+
 NEWEST: Mapping[str, str] = {"gpu": DEFAULT_PRESET, "cpu": "xla-cpu-0.10.2"}
 """The preset of each backend's newest release."""
 

@@ -180,6 +180,30 @@ def test_arguments_whose_names_are_no_paths_are_given_flat() -> None:
     )
 
 
+ALIKE = """
+HloModule jit_step, entry_computation_layout={(f32[64,32]{1,0}, f32[8,8]{1,0}, f32[64,32]{1,0})->f32[64,32]{1,0}}
+
+ENTRY main {
+  a = f32[64,32] parameter(0)
+  b = f32[8,8] parameter(1)
+  c = f32[64,32] parameter(2)
+  ROOT r = f32[64,32] add(a, c)
+}
+"""
+
+
+def test_items_of_the_same_shape_and_layout_are_given_in_a_loop() -> None:
+    module = layoutsim.parse(ALIKE)
+    code = layout_code(module, {0: layout((0, 1)), 2: layout((0, 1)), 1: layout((1, 0))}, {}, "xla-gpu-0.10.2")
+    in_shardings = ["a", "b", "c"]
+    body = code.partition("\n")[2]
+    names = "Format = lambda *parts: parts\nLayout = lambda major_to_minor: major_to_minor\n"
+    exec(names + body, {"in_shardings": in_shardings})
+
+    assert body.count("Format(") == 2
+    assert in_shardings == [((1, 0), "a"), ((0, 1), "b"), ((1, 0), "c")]
+
+
 def test_code_that_was_shown_is_not_shown_again() -> None:
     text = _report("axis1flax", "0.10.2").to_text()
 
@@ -233,8 +257,21 @@ def test_rule_sets_that_help_are_named_with_the_place_in_xla() -> None:
     advice = _report("axis0", "0.6.1").advice
     by_title = {a.title: a for a in advice if a.audience == "xla"}
 
-    assert by_title["layout-assignment with all-gather=ignore-degenerate"].remaining_copy_bytes == 0
-    assert "xla_disable_hlo_passes" in by_title["all-gather-remove-degenerate-dims in front of layout assignment"].code
+    best = by_title["all-gather-remove-degenerate-dims in front of layout assignment"]
+    assert best.remaining_copy_bytes == 0
+    assert "xla_disable_hlo_passes" in best.code
+
+
+def test_rule_sets_that_do_the_same_are_one_piece_of_advice() -> None:
+    advice = [a for a in _report("axis0", "0.6.1").advice if a.audience == "xla"]
+    effects = [(a.saved_bytes, a.saved_temp_bytes, a.saved_peak_bytes, a.remaining_copy_bytes) for a in advice]
+    best = next(a for a in advice if a.title.startswith("all-gather-remove-degenerate-dims"))
+
+    assert len(set(effects)) == len(effects)
+    assert best.as_good[0] == (
+        "layout-assignment with all-gather=ignore-degenerate: "
+        "layoutsim run FILE --preset 'xla-gpu-0.6.1{all-gather=ignore-degenerate}'"
+    )
 
 
 def test_the_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:

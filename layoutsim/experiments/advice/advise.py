@@ -14,17 +14,18 @@ from layoutsim.experiments.advice.change import ProgramChange, most_alone, shown
 from layoutsim.experiments.advice.conditionals import find_conditionals
 from layoutsim.experiments.advice.donations import donate_all, find_donations
 from layoutsim.experiments.advice.entry_layouts import advise_entry_layouts
-from layoutsim.experiments.advice.report import Advice, AdviceReport, measured
+from layoutsim.experiments.advice.report import Advice, AdviceReport, measured, merged
 from layoutsim.experiments.advice.rule_sets import advise_rule_sets
 from layoutsim.experiments.advice.scan_outputs import find_scan_outputs
 from layoutsim.experiments.advice.selects import find_selects
 from layoutsim.experiments.advice.squeezes import find_squeezes
+from layoutsim.experiments.advice.trials import Trials
 from layoutsim.experiments.advice.up_casts import find_up_casts
 from layoutsim.experiments.simulate import Simulation, simulate
 from layoutsim.garbage import no_collection
 from layoutsim.ir.clone import clone_module
 from layoutsim.ir.module import Module
-from layoutsim.passes.presets import DEFAULT_PRESET, resolve_preset
+from layoutsim.passes.presets import DEFAULT_PRESET
 
 _WORTHWHILE = 0.01
 """Savings below this part of the temporaries are gaps that fell differently, not advice."""
@@ -52,15 +53,16 @@ _KINDS = (
 @no_collection()
 def advise(module: Module, preset: str = DEFAULT_PRESET, on_step: Callable[[str], None] = lambda _: None) -> AdviceReport:
     """Try changes and rank what lowers memory or copies; ``module`` stays as it is. ``on_step`` hears what is tried next."""
-    now = simulate(module, preset)
+    on_step("nothing yet")
+    trials = Trials.start(module, preset)
+    now = trials.now
     on_step("entry layouts")
-    found = advise_entry_layouts(module, now)
-    found += _advise_changes(module, now, on_step)
-    on_step("rule sets")
-    found += advise_rule_sets(module, now)
+    found = advise_entry_layouts(trials)
+    found += _advise_changes(trials, on_step)
+    found += advise_rule_sets(trials, on_step)
     helpful = [advice for advice in found if _helps(advice, now)]
     ranked = sorted(helpful, key=lambda a: (-a.saved_bytes, a.remaining_copy_bytes, a.audience, a.title))
-    return AdviceReport(now, tuple(ranked))
+    return AdviceReport(now, tuple(merged(ranked, round(now.memory.temp_bytes * _WORTHWHILE))))
 
 
 def _helps(advice: Advice, now: Simulation) -> bool:
@@ -68,20 +70,21 @@ def _helps(advice: Advice, now: Simulation) -> bool:
     return saved > now.memory.temp_bytes * _WORTHWHILE or advice.remaining_copy_bytes < now.transposing_bytes
 
 
-def _advise_changes(module: Module, now: Simulation, on_step: Callable[[str], None]) -> list[Advice]:
+def _advise_changes(trials: Trials, on_step: Callable[[str], None]) -> list[Advice]:
     found: list[Advice] = []
+    module, now = trials.module, trials.now
     for kind in _KINDS:
         on_step(kind.name)
         changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
         if len(changes) > 1:
             alone = sorted(changes, key=lambda change: -change.size_bytes)[: most_alone(module)]
             changes = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes)), *alone]
-        found += [_measure(module, now, change) for change in changes]
+        found += [_measure(trials, change) for change in changes]
     return found
 
 
-def _measure(module: Module, now: Simulation, change: ProgramChange) -> Advice:
-    changed = clone_module(module)
+def _measure(trials: Trials, change: ProgramChange) -> Advice:
+    changed = clone_module(trials.module)
     change.apply(changed)
-    then = simulate(changed, resolve_preset(now.preset), in_place=True)
-    return measured(now, then, audience=change.audience, title=change.title, code=change.code, warnings=change.warnings)
+    then = simulate(changed, trials.pipeline, in_place=True)
+    return measured(trials.now, then, audience=change.audience, title=change.title, code=change.code, warnings=change.warnings)

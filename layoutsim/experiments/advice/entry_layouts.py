@@ -19,12 +19,13 @@ from layoutsim.errors import LayoutsimError
 from layoutsim.experiments.advice.change import most_alone
 from layoutsim.experiments.advice.jax_arguments import layout_code, leaf_name
 from layoutsim.experiments.advice.report import Advice, measured
-from layoutsim.experiments.simulate import Simulation, releases_of, simulate
+from layoutsim.experiments.advice.trials import Trials
+from layoutsim.experiments.simulate import Simulation, releases_of, simulate, with_memory
 from layoutsim.experiments.what_if import EntryLayoutSetting, ResultLayoutSetting, Setting, apply_settings
 from layoutsim.ir.layout import Layout
 from layoutsim.ir.module import Module
 from layoutsim.ir.shape import ArrayShape, Shape, ShapeIndex, index_text, subshape
-from layoutsim.passes.presets import resolve_preset
+from layoutsim.passes.presets import PROPOSED, resolve_preset
 from layoutsim.report.units import exact_bytes
 
 K = TypeVar("K")
@@ -35,13 +36,14 @@ _MOST_NAMED = 5
 _INDEX = re.compile(r"\{([\d,]+)\}$")
 
 
-def advise_entry_layouts(module: Module, now: Simulation) -> list[Advice]:
+def advise_entry_layouts(trials: Trials) -> list[Advice]:
     """Advice for all parameters that are copied together and for each alone; the same for results."""
-    parameters, results = _blamed_parameters(module, now), _blamed_results(module, now)
+    module = trials.module
+    parameters, results = _blamed_parameters(module, trials.now), _blamed_results(module, trials.now)
     shared = {a.parameter_number: a.output_index for a in module.input_output_aliases}
     tried = [(group, [shared[n] for n in group if n in shared]) for group in _together_and_alone(module, parameters)]
     tried += [(list[int](), group) for group in _together_and_alone(module, results)]
-    return [advice for numbers, indices in tried if (advice := _automatic(module, now, numbers, indices)) is not None]
+    return [advice for numbers, indices in tried if (advice := _automatic(trials, numbers, indices)) is not None]
 
 
 def _together_and_alone(module: Module, items: list[K]) -> list[list[K]]:
@@ -75,18 +77,19 @@ def _blamed_results(module: Module, now: Simulation) -> list[ShapeIndex]:
     return list(blamed)
 
 
-def _automatic(module: Module, now: Simulation, group: Sequence[int], results: Sequence[ShapeIndex]) -> Advice | None:
+def _automatic(trials: Trials, group: Sequence[int], results: Sequence[ShapeIndex]) -> Advice | None:
     """Advice to use the layouts that the compiler would choose for these; ``None`` if that removes no copy."""
+    module, now = trials.module, trials.now
     free: list[Setting] = [*(EntryLayoutSetting(str(n), None) for n in group), *(ResultLayoutSetting(i, None) for i in results)]
-    changed, pipeline = apply_settings(module, free, resolve_preset(now.preset))
+    changed, pipeline = apply_settings(module, free, trials.pipeline)
     given, chosen = module.entry_layout, simulate(changed, pipeline, measure_memory=False, in_place=True).module.entry_layout
     assert given is not None and chosen is not None, module
     parameters = _changed({n: (given.parameters[n], chosen.parameters[n]) for n in group})
     outputs = _changed({i: (subshape(given.result, i), subshape(chosen.result, i)) for i in results})
     settings = _settings(parameters, outputs)
-    changed, pipeline = apply_settings(module, settings, resolve_preset(now.preset))
-    result = simulate(changed, pipeline, in_place=True)
-    if result.transposing_bytes >= now.transposing_bytes:
+    changed, pipeline = apply_settings(module, settings, trials.pipeline)
+    laid_out = simulate(changed, pipeline, measure_memory=False, in_place=True)
+    if laid_out.transposing_bytes >= now.transposing_bytes:
         return None
     names = {p.parameter_number: leaf_name(p) for p in module.entry.parameters}
     passed = _listed([f"{names[n]} as {parameters[n]}" for n in sorted(parameters)])
@@ -94,11 +97,11 @@ def _automatic(module: Module, now: Simulation, group: Sequence[int], results: S
     title = "; ".join(f"{verb} {what}" for verb, what in (("pass", passed), ("return", returned)) if what)
     return measured(
         now,
-        result,
+        with_memory(laid_out, pipeline),
         audience="jax",
         title=title,
         code=layout_code(module, parameters, outputs, now.preset),
-        warnings=tuple(_worse_elsewhere(module, now.preset, settings)),
+        warnings=tuple(_worse_elsewhere(trials, settings)),
         settings=tuple(setting.to_text() for setting in settings),
     )
 
@@ -123,15 +126,16 @@ def _settings(parameters: Mapping[int, Layout], outputs: Mapping[ShapeIndex, Lay
     return [*inputs, *(ResultLayoutSetting(i, layout) for i, layout in outputs.items())]
 
 
-def _worse_elsewhere(module: Module, preset: str, settings: Sequence[Setting]) -> list[str]:
+def _worse_elsewhere(trials: Trials, settings: Sequence[Setting]) -> list[str]:
     """Releases of the same backend under which the settings add copies."""
     warnings: list[str] = []
-    for name in releases_of(resolve_preset(preset)):
-        if name == preset:
+    for name in releases_of(trials.pipeline):
+        if name in (trials.now.preset, PROPOSED):
             continue
-        changed, pipeline = apply_settings(module, settings, resolve_preset(name))
+        release = resolve_preset(name)
+        changed, pipeline = apply_settings(trials.module, settings, release)
         try:
-            before = simulate(module, name, measure_memory=False).transposing_bytes
+            before = trials.transposing_bytes(release)
             after = simulate(changed, pipeline, measure_memory=False, in_place=True).transposing_bytes
         except LayoutsimError as error:
             warnings.append(f"{name} could not be tried: {error}")

@@ -7,7 +7,10 @@ are what ``jax.tree_util.keystr`` prints, and they stay right where ``jit`` drop
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
 
 from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.layout import Layout
@@ -20,6 +23,9 @@ _IMPORTS = {
     "new": "from jax.experimental.layout import Format, Layout",
     "0.6": "from jax.experimental.layout import DeviceLocalLayout as Layout, Layout as Format",
 }
+
+_FLAT = "# in_shardings: a flat list, counted without unused arguments"
+_WIDTH = 100
 
 _HELPER = '''\
 def laid_out(argument, shardings):
@@ -53,7 +59,7 @@ def layout_code(module: Module, parameters: Mapping[int, Layout], results: Mappi
     imports = _IMPORTS["0.6" if preset.startswith("xla-gpu-0.6") else "new"]
     names = [leaf_name(leaf) for leaf, _ in chosen]
     has_paths = all(argument_name(leaf) for leaf, _ in chosen) and len(set(names)) == len(names)
-    flat = ["", *(_flat_line(*pair) for pair in chosen)] if chosen else []
+    flat = ["", _FLAT, *_assignments("in_shardings", [_flat_item(*pair) for pair in chosen])] if chosen else []
     return "\n".join([imports, *(_by_path(chosen) if chosen and has_paths else flat), *_result_lines(module, results)])
 
 
@@ -78,24 +84,58 @@ def _by_path(chosen: Sequence[tuple[Instruction, Layout]]) -> list[str]:
 def _result_lines(module: Module, results: Mapping[ShapeIndex, Layout]) -> list[str]:
     if not results:
         return []
-    formats: list[str] = []
-    for index, layout in results.items():
-        result = f"results[{index[0] if index else 0}]"
-        shape = shape_text(subshape(module.entry.root.shape, index), layouts=False)
-        formats.append(f"{result} = Format(Layout(major_to_minor={_order(layout)}), {result})  # {shape}")
+    items = [_result_item(module, index, layout) for index, layout in results.items()]
     return [
         "",
         "# results, counted as in the flat tree",
         "results, tree = jax.tree.flatten(out_shardings)",
-        *formats,
+        *_assignments("results", items),
         "out_shardings = jax.tree.unflatten(tree, results)",
     ]
 
 
-def _flat_line(parameter: Instruction, layout: Layout) -> str:
-    number = parameter.parameter_number
-    comment = f"{leaf_name(parameter)}, {_per_device(parameter)}"
-    return f"in_shardings[{number}] = Format(Layout(major_to_minor={_order(layout)}), in_shardings[{number}])  # {comment}"
+@frozen
+class _Item:
+    """An item of a flat list of shardings that gets a layout.
+
+    Attributes:
+        name: for the comment; ``""`` if the number says it all.
+    """
+
+    number: int
+    order: str
+    shape: str
+    name: str = ""
+
+
+def _flat_item(parameter: Instruction, layout: Layout) -> _Item:
+    return _Item(parameter.parameter_number, _order(layout), _per_device(parameter), leaf_name(parameter))
+
+
+def _result_item(module: Module, index: ShapeIndex, layout: Layout) -> _Item:
+    shape = shape_text(subshape(module.entry.root.shape, index), layouts=False)
+    return _Item(index[0] if index else 0, _order(layout), shape)
+
+
+def _assignments(variable: str, items: Sequence[_Item]) -> list[str]:
+    """A line for each item, or a loop over those of the same shape that get the same layout."""
+    alike: dict[tuple[str, str], list[_Item]] = {}
+    for item in items:
+        alike.setdefault((item.shape, item.order), []).append(item)
+    return [line for group in alike.values() for line in _assign(variable, sorted(group, key=lambda item: item.number))]
+
+
+def _assign(variable: str, group: Sequence[_Item]) -> Iterator[str]:
+    first, place = group[0], f"{variable}[{group[0].number}]"
+    if len(group) == 1:
+        comment = ", ".join(filter(None, [first.name, first.shape]))
+        yield f"{place} = Format(Layout(major_to_minor={first.order}), {place})  # {comment}"
+        return
+    yield "for i in ("
+    numbers = ", ".join(str(item.number) for item in group)
+    yield from textwrap.wrap(f"{numbers},", _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    yield f"):  # {first.shape}"
+    yield f"    {variable}[i] = Format(Layout(major_to_minor={first.order}), {variable}[i])"
 
 
 def _order(layout: Layout) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from layoutsim.experiments.simulate import Simulation
 from layoutsim.report.units import count, exact_bytes, signed_bytes
@@ -23,9 +23,11 @@ class Advice:
         saved_bytes: arguments, outputs, temporaries and constants together, less than now; the order of a report.
         saved_temp_bytes: temporaries less than now.
         saved_peak_bytes: peak less than now.
+        saved_copy_bytes: transposing copies less than now, each counted once.
         remaining_copy_bytes: transposing copies that stay.
         warnings: what to check before the change, and releases under which it makes things worse.
         settings: what to give ``layoutsim what-if --set`` to try it; none where that cannot say it.
+        as_good: other rule sets with the same effect, in a line each.
     """
 
     audience: str
@@ -34,9 +36,11 @@ class Advice:
     saved_bytes: int
     saved_temp_bytes: int
     saved_peak_bytes: int
+    saved_copy_bytes: int
     remaining_copy_bytes: int
     warnings: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    as_good: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -46,21 +50,25 @@ class Advice:
             "saved_bytes": self.saved_bytes,
             "saved_temp_bytes": self.saved_temp_bytes,
             "saved_peak_bytes": self.saved_peak_bytes,
+            "saved_copy_bytes": self.saved_copy_bytes,
             "remaining_copy_bytes": self.remaining_copy_bytes,
             "warnings": list(self.warnings),
             "settings": list(self.settings),
+            "as_good": list(self.as_good),
         }
 
     def to_text(self, known: Container[str] = ()) -> str:
         """For people; a line stands for the paragraphs of code that are ``known`` and longer than one."""
         effect = (
             f"memory {signed_bytes(-self.saved_bytes)} (temporaries {signed_bytes(-self.saved_temp_bytes)}, "
-            f"peak {signed_bytes(-self.saved_peak_bytes)}); {_copies_left(self.remaining_copy_bytes)}"
+            f"peak {signed_bytes(-self.saved_peak_bytes)}); "
+            f"{_copies(self.saved_copy_bytes, self.remaining_copy_bytes)}"
         )
         shown = [p for p in self.paragraphs if p not in known or "\n" not in p]
         rest = [_REST] if len(shown) < len(self.paragraphs) else []
         code = [f"    {line}".rstrip() for line in "\n\n".join([*shown, *rest]).splitlines()]
-        return "\n".join([f"[{self.audience}] {self.title}", f"  {effect}", *code, *(f"  careful: {w}" for w in self.warnings)])
+        notes = [*(f"  careful: {w}" for w in self.warnings), *(f"  as good: {other}" for other in self.as_good)]
+        return "\n".join([f"[{self.audience}] {self.title}", f"  {effect}", *code, *notes])
 
     @property
     def paragraphs(self) -> list[str]:
@@ -68,8 +76,35 @@ class Advice:
         return self.code.split("\n\n")
 
 
-def _copies_left(size_bytes: int) -> str:
-    return f"{exact_bytes(size_bytes)} of transposing copies stay" if size_bytes else "no transposing copy stays"
+def merged(ranked: Sequence[Advice], tolerance_bytes: int) -> list[Advice]:
+    """One piece of advice for rule sets that leave the same copies and save the same memory, within the tolerance."""
+    out: list[Advice] = []
+    for advice in ranked:
+        alike = next((i for i, first in enumerate(out) if _are_alike(first, advice, tolerance_bytes)), None)
+        if alike is None:
+            out.append(advice)
+        else:
+            other = f"{advice.title}: {advice.code.partition(chr(10))[0]}"
+            out[alike] = evolve(out[alike], as_good=(*out[alike].as_good, other))
+    return out
+
+
+def _are_alike(a: Advice, b: Advice, tolerance_bytes: int) -> bool:
+    if a.audience != "xla" or b.audience != "xla" or a.remaining_copy_bytes != b.remaining_copy_bytes:
+        return False
+    pairs = (
+        (a.saved_bytes, b.saved_bytes),
+        (a.saved_temp_bytes, b.saved_temp_bytes),
+        (a.saved_peak_bytes, b.saved_peak_bytes),
+    )
+    return all(abs(one - other) <= tolerance_bytes for one, other in pairs)
+
+
+def _copies(saved_bytes: int, left_bytes: int) -> str:
+    if not saved_bytes and not left_bytes:
+        return "no transposing copies"
+    left = f"{exact_bytes(left_bytes)} left" if left_bytes else "none left"
+    return f"transposing copies {signed_bytes(-saved_bytes)}, {left}"
 
 
 @frozen(eq=False)
@@ -117,6 +152,7 @@ def measured(
         saved_bytes=now.memory.total_bytes - then.memory.total_bytes,
         saved_temp_bytes=now.memory.temp_bytes - then.memory.temp_bytes,
         saved_peak_bytes=now.memory.peak_bytes - then.memory.peak_bytes,
+        saved_copy_bytes=now.transposing_bytes - then.transposing_bytes,
         remaining_copy_bytes=then.transposing_bytes,
         warnings=warnings,
         settings=settings,

@@ -1,65 +1,115 @@
 """Rule sets worth trying instead of the compiler's, for its engineers: other releases, single options, single passes.
 
-1. Every preset of the same backend.
-2. :data:`OPTIONS`: each option there is tried with each of its other values, if the module has what it is about. Options of
-   layout assignment and copy insertion that are not there are facts of a release or device and stand in :data:`NOT_TRIED`; a
-   test holds that every option is in one of the two.
-3. :data:`~layoutsim.passes.presets.SWITCHES`: each pass there is put in, with each choice of its options, or left out if it is
-   in, if the module has what it is about (:data:`PASSES`).
+1. :data:`OPTIONS`: each option there is tried with each of its other values. Options of layout assignment and copy insertion
+   that are not there are facts of a release or device and stand in :data:`NOT_TRIED`; a test holds that every option is in one
+   of the two.
+2. :data:`~layoutsim.passes.presets.SWITCHES`: each pass there is put in, with each choice of its options, or left out if it is
+   in (:data:`PASSES`).
+3. Every preset of the same backend.
 
-Memory is measured only where layouts come out differently, a pass that is put in changes something, or the difference is behind
-layout assignment.
+Of these, :func:`rule_sets` lists what is about opcodes of the module. Advice leaves out what cannot help: an option that no
+instruction comes out differently with; whatever is about layouts, where no copy moves anything; a pass that changes nothing
+where it would run; what XLA's whole pipeline does anyway. It measures memory only where less is copied than now, or where the
+difference is behind layout assignment, and never twice for the same module.
 """
 
 from __future__ import annotations
 
+import math
 import typing
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
 
 from attrs import frozen
 
+from layoutsim.build import array_of
 from layoutsim.experiments.advice.report import Advice, measured
-from layoutsim.experiments.simulate import Simulation, profile_of, releases_of, simulate
+from layoutsim.experiments.advice.trials import Trials
+from layoutsim.experiments.simulate import Simulation, profile_of, releases_of, split_at_layouts, with_memory
 from layoutsim.ir.clone import clone_module
+from layoutsim.ir.instruction import Instruction
 from layoutsim.ir.module import Module
 from layoutsim.ir.opcode import Opcode
+from layoutsim.ir.payloads import DimensionsPayload
+from layoutsim.ir.shape import array_leaves
 from layoutsim.passes import Pass, Pipeline
 from layoutsim.passes.layout_assignment import LayoutAssignment
+from layoutsim.passes.layout_assignment.backend_gpu import ROW_REDUCTION_THRESHOLD
 from layoutsim.passes.presets import SWITCHES, preset_names, resolve_preset, with_rules
+from layoutsim.text.printer import print_module
 
 
 @frozen
 class Option:
-    """An option of a pass.
+    """An option of a pass, or a pass.
 
     Attributes:
         hint: where XLA decides that, or the flag.
         about: opcodes without which it makes no difference; empty if there are none.
+        concerns: whether it can make a difference to an instruction with such an opcode.
+        for_copies: all that it can save are copies that layout assignment inserts.
+        is_late: XLA's whole pipeline does the same elsewhere, so that it saves nothing there.
     """
 
     hint: str
     about: tuple[Opcode, ...] = ()
+    concerns: Callable[[Instruction], bool] = lambda _: True
+    for_copies: bool = True
+    is_late: bool = False
+
+    def is_about(self, module: Module) -> bool:
+        """Whether the module has such opcodes."""
+        return not self.about or any(i.opcode in self.about for c in module.computations for i in c.instructions)
+
+    def can_help(self, module: Module, copied_bytes: int) -> bool:
+        """Whether it is worth trying on a module in which layout assignment copies that much."""
+        if self.is_late or (self.for_copies and not copied_bytes):
+            return False
+        instructions = (i for c in module.computations for i in c.instructions)
+        return not self.about or any(i.opcode in self.about and self.concerns(i) for i in instructions)
+
+
+def _has_ones(instruction: Instruction) -> bool:
+    """Whether dimensions of size 1 come in or out."""
+    shapes = [instruction.shape, *(operand.shape for operand in instruction.operands)]
+    return any(1 in leaf.dimensions for shape in shapes for _, leaf in array_leaves(shape))
+
+
+def _is_convolution(instruction: Instruction) -> bool:
+    return instruction.opcode is Opcode.CONVOLUTION or "conv" in instruction.custom_call_target
+
+
+def _reduces_little(reduce: Instruction) -> bool:
+    """Whether releases disagree about reductions of that many elements."""
+    dimensions = array_of(reduce.operand(0)).dimensions
+    return math.prod(dimensions[d] for d in reduce.payload_as(DimensionsPayload).dimensions) < ROW_REDUCTION_THRESHOLD
 
 
 _COLLECTIVE = "GpuLayoutAssignment::AddBackendConstraints: when the dimension counts as most major"
+_CALLS = (Opcode.WHILE, Opcode.CONDITIONAL, Opcode.CALL)
 
 OPTIONS = {
-    "all-gather": Option(_COLLECTIVE, (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START)),
-    "reduce-scatter": Option(_COLLECTIVE, (Opcode.REDUCE_SCATTER,)),
-    "all-to-all": Option(_COLLECTIVE, (Opcode.ALL_TO_ALL,)),
-    "ragged-all-to-all": Option(_COLLECTIVE, (Opcode.RAGGED_ALL_TO_ALL,)),
-    "reshape-alignment": Option("GpuLayoutAssignment: dimensions of size 1 of a reshape", (Opcode.RESHAPE,)),
-    "reduction-pull": Option("GpuLayoutAssignment: which reductions ask for a layout of their operand", (Opcode.REDUCE,)),
+    "all-gather": Option(_COLLECTIVE, (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START), _has_ones),
+    "reduce-scatter": Option(_COLLECTIVE, (Opcode.REDUCE_SCATTER,), _has_ones),
+    "all-to-all": Option(_COLLECTIVE, (Opcode.ALL_TO_ALL,), _has_ones),
+    "ragged-all-to-all": Option(_COLLECTIVE, (Opcode.RAGGED_ALL_TO_ALL,), _has_ones),
+    "reshape-alignment": Option("GpuLayoutAssignment: dimensions of size 1 of a reshape", (Opcode.RESHAPE,), _has_ones),
+    "reduction-pull": Option(
+        "GpuLayoutAssignment: which reductions ask for a layout of their operand", (Opcode.REDUCE,), _reduces_little
+    ),
     "convolution-layout": Option(
-        "XLA_FLAGS=--xla_gpu_force_conv_nchw or --xla_gpu_force_conv_nhwc", (Opcode.CONVOLUTION, Opcode.CUSTOM_CALL)
+        "XLA_FLAGS=--xla_gpu_force_conv_nchw or --xla_gpu_force_conv_nhwc",
+        (Opcode.CONVOLUTION, Opcode.CUSTOM_CALL),
+        _is_convolution,
     ),
     "loop-invariants": Option("who chooses the layout of what a loop only reads (docs/loop_invariants.md)", (Opcode.WHILE,)),
-    "computation-order": Option("the order of computations in LayoutAssignment::Run"),
+    "computation-order": Option("the order of computations in LayoutAssignment::Run", _CALLS),
     "work-list": Option("the order of constraints in LayoutAssignment::PropagateConstraints"),
-    "copies": Option("when LayoutAssignment::AssignLayouts copies; XLA's algebraic simplifier does the same later"),
-    "conditional": Option("CopyInsertion::RemoveUnnecessaryCopies: the order of branches", (Opcode.CONDITIONAL,)),
-    "in-place": Option("HloDataflowAnalysis::GetInPlaceInputOutputPairs behind bitcasts"),
+    "copies": Option("when LayoutAssignment::AssignLayouts copies", is_late=True),
+    "conditional": Option(
+        "CopyInsertion::RemoveUnnecessaryCopies: the order of branches", (Opcode.CONDITIONAL,), for_copies=False
+    ),
+    "in-place": Option("HloDataflowAnalysis::GetInPlaceInputOutputPairs behind bitcasts", for_copies=False, is_late=True),
 }
 """Options of passes."""
 
@@ -85,16 +135,18 @@ _OFF = "XLA_FLAGS=--xla_disable_hlo_passes=NAME leaves a pass out"
 
 PASSES = {
     "all-gather-remove-degenerate-dims": Option(
-        f"in XLA since jax 0.6.2; {_OFF}", (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START)
+        f"in XLA since jax 0.6.2; {_OFF}", (Opcode.ALL_GATHER, Opcode.ALL_GATHER_START), _has_ones
     ),
     "all-gather-major-dimension": Option(f"{_OURS}all_gather_major_dimension.py", (Opcode.ALL_GATHER,)),
-    "reduce-scatter-remove-degenerate-dims": Option(f"{_OURS}collective_degenerate_dims.py", (Opcode.REDUCE_SCATTER,)),
+    "reduce-scatter-remove-degenerate-dims": Option(
+        f"{_OURS}collective_degenerate_dims.py", (Opcode.REDUCE_SCATTER,), _has_ones
+    ),
     "reduce-scatter-major-dimension": Option(f"{_OURS}reduce_scatter_major_dimension.py", (Opcode.REDUCE_SCATTER,)),
-    "all-to-all-remove-degenerate-dims": Option(f"{_OURS}collective_degenerate_dims.py", (Opcode.ALL_TO_ALL,)),
+    "all-to-all-remove-degenerate-dims": Option(f"{_OURS}collective_degenerate_dims.py", (Opcode.ALL_TO_ALL,), _has_ones),
     "copy-sinking": Option(f"{_OURS}loops/copy_sinking.py", (Opcode.WHILE,)),
-    "while-loop-invariant-code-motion": Option(_OFF, (Opcode.WHILE,)),
-    "while-loop-constant-sinking": Option(_OFF, (Opcode.WHILE,)),
-    "while-loop-simplifier": Option(_OFF, (Opcode.WHILE,)),
+    "while-loop-invariant-code-motion": Option(_OFF, (Opcode.WHILE,), for_copies=False),
+    "while-loop-constant-sinking": Option(_OFF, (Opcode.WHILE,), for_copies=False),
+    "while-loop-simplifier": Option(_OFF, (Opcode.WHILE,), for_copies=False),
 }
 """What XLA has of the passes that presets can be switched to."""
 
@@ -106,25 +158,24 @@ class RuleSet:
     Attributes:
         text: as ``--preset`` takes it.
         title: what it is, in a line.
-        hint: where XLA decides that, or the flag.
+        option: what was changed.
         decisive: the pass that must change something for a difference to be; ``None`` if layouts or options tell.
     """
 
     pipeline: Pipeline
     text: str
     title: str
-    hint: str
+    option: Option
     decisive: Pass | None = None
 
 
 def rule_sets(module: Module, preset: str) -> list[RuleSet]:
-    """Everything worth trying on ``module`` instead of ``preset``, no pipeline twice."""
+    """Everything worth trying on ``module`` instead of ``preset``, no pipeline twice; the narrowest changes first."""
     current = resolve_preset(preset)
-    opcodes = {i.opcode for computation in module.computations for i in computation.instructions}
     found = [
+        *_options(current, _fitting(OPTIONS, module)),
+        *_switches(current, _fitting(PASSES, module)),
         *_releases(current),
-        *_options(current, _fitting(OPTIONS, opcodes)),
-        *_switches(current, _fitting(PASSES, opcodes)),
     ]
     different = {_key(r.pipeline): r for r in reversed(found) if r.pipeline.passes != current.passes}
     return [r for r in found if different.get(_key(r.pipeline)) is r]
@@ -135,14 +186,14 @@ def _key(pipeline: Pipeline) -> tuple[tuple[Pass, ...], int]:
     return pipeline.passes, profile_of(pipeline).alignment
 
 
-def _fitting(table: Mapping[str, Option], opcodes: Container[Opcode]) -> list[str]:
+def _fitting(table: Mapping[str, Option], module: Module) -> list[str]:
     """The options or passes that are about something in the module."""
-    return [name for name, option in table.items() if not option.about or any(opcode in opcodes for opcode in option.about)]
+    return [name for name, option in table.items() if option.is_about(module)]
 
 
 def _releases(current: Pipeline) -> Iterator[RuleSet]:
     for name in releases_of(current):
-        yield RuleSet(resolve_preset(name), name, f"rules of {name}", "")
+        yield RuleSet(resolve_preset(name), name, f"rules of {name}", Option(""))
 
 
 def _options(current: Pipeline, options: Sequence[str]) -> Iterator[RuleSet]:
@@ -156,7 +207,7 @@ def _options(current: Pipeline, options: Sequence[str]) -> Iterator[RuleSet]:
                 if value is not getattr(owner, field):
                     change = f"{name}={value.value}"
                     changed = with_rules(current, change)
-                    yield RuleSet(changed, _text(changed, change), f"{owner.name} with {change}", OPTIONS[name].hint)
+                    yield RuleSet(changed, _text(changed, change), f"{owner.name} with {change}", OPTIONS[name])
 
 
 def _text(changed: Pipeline, change: str) -> str:
@@ -177,40 +228,52 @@ def _switches(current: Pipeline, passes: Container[str]) -> Iterator[RuleSet]:
             added = next((p for p in changed.passes if p.name == switch.pass_name and p not in current.passes), None)
             place = "behind layout assignment" if switch.is_behind else "in front of layout assignment"
             title = f"without {switch.pass_name}" if added is None else f"{added} {place}"
-            yield RuleSet(changed, _text(changed, text), title, PASSES[switch.pass_name].hint, decisive=added)
+            yield RuleSet(changed, _text(changed, text), title, PASSES[switch.pass_name], added)
 
 
-def advise_rule_sets(module: Module, now: Simulation) -> list[Advice]:
-    """The effect of each rule set that makes a difference."""
+def advise_rule_sets(trials: Trials, on_step: Callable[[str], None] = lambda _: None) -> list[Advice]:
+    """The effect of each rule set that may save something."""
     found: list[Advice] = []
-    for rules in rule_sets(module, now.preset):
-        if rules.decisive is not None:
-            if not _does_something(module, rules.pipeline, rules.decisive):
-                continue
-        elif _before_memory(rules.pipeline) != _before_memory(resolve_preset(now.preset)):
-            layouts = simulate(module, rules.pipeline, measure_memory=False)
-            if _copies(layouts) == _copies(now):
-                continue
-        then = simulate(module, rules.pipeline)
-        found.append(measured(now, then, audience="xla", title=rules.title, code=_code(rules)))
+    before: dict[object, Simulation] = {}
+    for rules in rule_sets(trials.module, trials.now.preset):
+        if not rules.option.can_help(trials.module, trials.now.transposing_bytes):
+            continue
+        on_step(rules.title)
+        if rules.decisive is not None and not _does_something(trials, rules.pipeline, rules.decisive):
+            continue
+        if (then := _simulated(trials, rules, before)) is not None:
+            found.append(measured(trials.now, then, audience="xla", title=rules.title, code=_code(rules)))
     return found
 
 
-def _does_something(module: Module, pipeline: Pipeline, decisive: Pass) -> bool:
+def _simulated(trials: Trials, rules: RuleSet, before: dict[object, Simulation]) -> Simulation | None:
+    """The module under other rules; ``None`` if they copy no less than now, and differ in that only.
+
+    Args:
+        before: simulations by what they were made from, so that none is made twice.
+    """
+    layouts, rest = split_at_layouts(rules.pipeline)
+    decided_by_copies = rules.option.for_copies and layouts.passes != split_at_layouts(trials.pipeline)[0].passes
+    if decided_by_copies and trials.transposing_bytes(rules.pipeline) >= trials.now.transposing_bytes:
+        return None
+    laid_out = trials.lay_out(rules.pipeline)
+    key = (print_module(laid_out.module), rest.passes, profile_of(rules.pipeline).alignment)
+    if key not in before:
+        before[key] = with_memory(laid_out, rules.pipeline)
+    return before[key]
+
+
+def _does_something(trials: Trials, pipeline: Pipeline, decisive: Pass) -> bool:
     """Whether a pass changes the module as it finds it in the pipeline."""
     end = pipeline.passes.index(decisive) + 1
-    return Pipeline(pipeline.passes[:end], pipeline.name).run(clone_module(module)).runs[-1].result.changed
-
-
-def _before_memory(pipeline: Pipeline) -> tuple[Pass, ...]:
-    """The passes up to layout assignment."""
-    end = next(i for i, p in enumerate(pipeline.passes) if isinstance(p, LayoutAssignment))
-    return pipeline.passes[: end + 1]
-
-
-def _copies(simulation: Simulation) -> list[tuple[str, str, str, str]]:
-    return [(c.computation, c.source, c.from_layout, c.to_layout) for c in simulation.copies]
+    start = len(pipeline.parted_at(LayoutAssignment)[0].passes) + 1
+    if end < start:
+        module, passes = trials.module, pipeline.passes[:end]
+    else:  # what is in front is as now: one pass at a time is put in
+        module, passes = trials.laid_out, pipeline.passes[start:end]
+    return Pipeline(passes, pipeline.name).run(clone_module(module)).runs[-1].result.changed
 
 
 def _code(rules: RuleSet) -> str:
-    return "\n".join(filter(None, [f"layoutsim run FILE --preset '{rules.text}'", rules.hint and f"# {rules.hint}"]))
+    hint = f"# {rules.option.hint}" if rules.option.hint else ""
+    return "\n".join(filter(None, [f"layoutsim run FILE --preset '{rules.text}'", hint]))
