@@ -59,10 +59,10 @@ def advise(module: Module, preset: str = DEFAULT_PRESET, on_step: Callable[[str]
     on_step("entry layouts")
     found = advise_entry_layouts(trials)
     found += _advise_changes(trials, on_step)
-    found += advise_rule_sets(trials, on_step)
+    found += merged(advise_rule_sets(trials, on_step), round(now.memory.temp_bytes * _WORTHWHILE))
     helpful = [advice for advice in found if _helps(advice, now)]
     ranked = sorted(helpful, key=lambda a: (-a.saved_bytes, a.remaining_copy_bytes, a.audience, a.title))
-    return AdviceReport(now, tuple(merged(ranked, round(now.memory.temp_bytes * _WORTHWHILE))))
+    return AdviceReport(now, tuple(ranked))
 
 
 def _helps(advice: Advice, now: Simulation) -> bool:

@@ -131,10 +131,12 @@ def _assign(variable: str, group: Sequence[_Item]) -> Iterator[str]:
         comment = ", ".join(filter(None, [first.name, first.shape]))
         yield f"{place} = Format(Layout(major_to_minor={first.order}), {place})  # {comment}"
         return
-    yield "for i in ("
     numbers = ", ".join(str(item.number) for item in group)
-    yield from textwrap.wrap(f"{numbers},", _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    yield f"):  # {first.shape}"
+    lines = textwrap.wrap(f"{numbers},", _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    if len(lines) == 1:
+        yield f"for i in ({numbers}):  # {first.shape}"
+    else:
+        yield from ("for i in (", *lines, f"):  # {first.shape}")
     yield f"    {variable}[i] = Format(Layout(major_to_minor={first.order}), {variable}[i])"
 
 

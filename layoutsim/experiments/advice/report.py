@@ -27,7 +27,8 @@ class Advice:
         remaining_copy_bytes: transposing copies that stay.
         warnings: what to check before the change, and releases under which it makes things worse.
         settings: what to give ``layoutsim what-if --set`` to try it; none where that cannot say it.
-        as_good: other rule sets with the same effect, in a line each.
+        preset: the rule set, for ``--preset``; ``""`` for changes of programs.
+        as_good: other rule sets with the same effect, narrowest change first.
     """
 
     audience: str
@@ -40,6 +41,7 @@ class Advice:
     remaining_copy_bytes: int
     warnings: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    preset: str = ""
     as_good: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
@@ -54,6 +56,7 @@ class Advice:
             "remaining_copy_bytes": self.remaining_copy_bytes,
             "warnings": list(self.warnings),
             "settings": list(self.settings),
+            "preset": self.preset,
             "as_good": list(self.as_good),
         }
 
@@ -67,7 +70,8 @@ class Advice:
         shown = [p for p in self.paragraphs if p not in known or "\n" not in p]
         rest = [_REST] if len(shown) < len(self.paragraphs) else []
         code = [f"    {line}".rstrip() for line in "\n\n".join([*shown, *rest]).splitlines()]
-        notes = [*(f"  careful: {w}" for w in self.warnings), *(f"  as good: {other}" for other in self.as_good)]
+        as_good = ["  as good: " + ", ".join(self.as_good)] if self.as_good else []
+        notes = [*(f"  careful: {w}" for w in self.warnings), *as_good]
         return "\n".join([f"[{self.audience}] {self.title}", f"  {effect}", *code, *notes])
 
     @property
@@ -76,28 +80,25 @@ class Advice:
         return self.code.split("\n\n")
 
 
-def merged(ranked: Sequence[Advice], tolerance_bytes: int) -> list[Advice]:
+def merged(rule_sets: Sequence[Advice], tolerance_bytes: int) -> list[Advice]:
     """One piece of advice for rule sets that leave the same copies and save the same memory, within the tolerance."""
     out: list[Advice] = []
-    for advice in ranked:
+    for advice in rule_sets:
         alike = next((i for i, first in enumerate(out) if _are_alike(first, advice, tolerance_bytes)), None)
         if alike is None:
             out.append(advice)
         else:
-            other = f"{advice.title}: {advice.code.partition(chr(10))[0]}"
-            out[alike] = evolve(out[alike], as_good=(*out[alike].as_good, other))
+            out[alike] = evolve(out[alike], as_good=(*out[alike].as_good, advice.preset))
     return out
 
 
 def _are_alike(a: Advice, b: Advice, tolerance_bytes: int) -> bool:
-    if a.audience != "xla" or b.audience != "xla" or a.remaining_copy_bytes != b.remaining_copy_bytes:
-        return False
     pairs = (
         (a.saved_bytes, b.saved_bytes),
         (a.saved_temp_bytes, b.saved_temp_bytes),
         (a.saved_peak_bytes, b.saved_peak_bytes),
     )
-    return all(abs(one - other) <= tolerance_bytes for one, other in pairs)
+    return a.remaining_copy_bytes == b.remaining_copy_bytes and all(abs(x - y) <= tolerance_bytes for x, y in pairs)
 
 
 def _copies(saved_bytes: int, left_bytes: int) -> str:
@@ -143,6 +144,7 @@ def measured(
     code: str,
     warnings: tuple[str, ...] = (),
     settings: tuple[str, ...] = (),
+    preset: str = "",
 ) -> Advice:
     """Advice from two simulations, without and with the change."""
     return Advice(
@@ -156,4 +158,5 @@ def measured(
         remaining_copy_bytes=then.transposing_bytes,
         warnings=warnings,
         settings=settings,
+        preset=preset,
     )

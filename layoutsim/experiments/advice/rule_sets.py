@@ -242,7 +242,7 @@ def advise_rule_sets(trials: Trials, on_step: Callable[[str], None] = lambda _: 
         if rules.decisive is not None and not _does_something(trials, rules.pipeline, rules.decisive):
             continue
         if (then := _simulated(trials, rules, before)) is not None:
-            found.append(measured(trials.now, then, audience="xla", title=rules.title, code=_code(rules)))
+            found.append(measured(trials.now, then, audience="xla", title=rules.title, code=_code(rules), preset=rules.text))
     return found
 
 
