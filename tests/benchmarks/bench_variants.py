@@ -132,8 +132,7 @@ def _joint_rows(model: str, module: Module, preset: str, seconds: float, done: M
         if (model, name) in done:
             continue
         start = time.perf_counter()
-        large = module.instruction_count > 6_000
-        result = assign_jointly(module, preset, time_limit=seconds, objective=objective, exact=not large)
+        result = assign_jointly(module, preset, time_limit=seconds, objective=objective)
         memory = result.memory[1]
         copies = sum(i.opcode is Opcode.COPY for c in result.module.computations for i in moving(c))
         row = Row(model, name, copies, result.joint.copied_once, result.joint.total, memory.temp_bytes, memory.peak_bytes)
@@ -200,8 +199,8 @@ Without effect on any of these modules: {idle}.
 ## By model
 
 *Best variant*: the lowest of those above, joint assignments aside. *Joint*: `layoutsim joint`, for fewest bytes moved and for
-the lowest peak; ✓ where no layouts do better, proven, (✓) where none of those offered to each array do (for the peak: by the live
-ranges of one schedule). Joint assignments only choose layouts; variants that change the module or the rules of memory can go
+the lowest peak; ✓ where no layouts do better, proven, (✓) where none of those offered to each array do (for the peak: by the
+live ranges of one schedule). Joint assignments only choose layouts; variants that change the module or the rules of memory can go
 below them. Left out: {left_out} modules in which XLA moves nothing and nothing lowers the peak.
 
 | model | moved: XLA | best variant | joint | peak: XLA | best variant | joint |
@@ -292,7 +291,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/variants.md")
     parser.add_argument("--table", type=Path, default=ROOT / "docs/variants.csv")
     parser.add_argument("--preset", default=DEFAULT_PRESET)
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--most", type=int, default=100_000, help="leave out larger modules")
     options = parser.parse_args(None if arguments is None else list(arguments))
     rows = measure_all(options.table, options.preset, options.seconds, options.most)

@@ -246,3 +246,36 @@ def test_with_the_orders_of_rules_only_the_proof_says_so() -> None:
 
     assert (result.joint.total, result.is_optimal, result.covers_all_orders) == (0, True, False)
     assert result.rows()[0].note == "proven: no choice among the offered orders has fewer bytes moved"
+
+
+# The element of the entry's parameter is there in {1,0}, and both calls take it in {0,1}; 4 * 8 * 4 = 128 bytes.
+_TWO_USERS = """HloModule two, entry_computation_layout={((f32[4,8]{1,0}))->f32[4]{0}}
+
+ENTRY main {
+  t = (f32[4,8]) parameter(0)
+  x = f32[4,8] get-tuple-element(t), index=0
+  a = f32[4] custom-call(x), custom_call_target="c", operand_layout_constraints={f32[4,8]{0,1}}
+  b = f32[4] custom-call(x), custom_call_target="c", operand_layout_constraints={f32[4,8]{0,1}}
+  ROOT s = f32[4] add(a, b)
+}
+"""
+
+
+def test_users_of_a_tuples_element_share_its_copy() -> None:
+    result = _joint(_TWO_USERS)
+
+    # XLA copies for each of the two.
+    assert (result.xla.total, result.joint.total, result.is_optimal) == (2 * 128, 128, True)
+
+
+def test_a_transfer_passes_on_the_layout_of_its_copied_operand() -> None:
+    text = _TWO_USERS.replace(
+        "b = f32[4] custom-call(x)", "st = (f32[4,8], f32[4,8], u32[]) copy-start(x)\n  d = copy-done(st)"
+    )
+    text = text.replace("d = copy-done(st)", "d = f32[4,8] copy-done(st)\n  b = f32[4] custom-call(d)")
+    result = _joint(text)
+    start = next(i for i in result.module.entry.instructions if i.opcode is Opcode.COPY_START)
+
+    # What it forwards has the operand's layout, and its done reads the start itself.
+    assert start.shape.elements[1] == start.operand(0).shape  # type: ignore[union-attr]
+    assert [user.opcode for user in start.users] == [Opcode.COPY_DONE]

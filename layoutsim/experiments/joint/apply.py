@@ -72,7 +72,7 @@ def lay_out(model: Model, chosen: list[int]) -> None:
                 instruction.shape = model.answer.twin(instruction).shape
             else:
                 leaves = [index for index, _ in layout_leaves(instruction.shape)]
-                found = {index: model.layout(model.variable(instruction, index), chosen) for index in leaves}
+                found = {index: model.result_layout(instruction, index, chosen) for index in leaves}
                 instruction.shape = with_layouts(instruction.shape, found)
             if instruction.opcode is Opcode.CONSTANT:
                 literal = instruction.constant.literal
@@ -93,6 +93,9 @@ def _wanted(model: Model, edge: Edge, chosen: list[int]) -> Layout:
 
 def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:
     value = user if slot is None else user.operand(slot)
+    if user.opcode is Opcode.GET_TUPLE_ELEMENT and slot is not None:
+        _convert_element(user)
+        return
     changed = {index: layout for index, layout in wanted.items() if _differs(subshape(value.shape, index), layout)}
     if not changed:
         return
@@ -105,6 +108,23 @@ def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:
     if value.opcode is Opcode.TUPLE and not value.users and not value.is_root:
         assert value.parent is not None, value
         value.parent.erase(value)
+
+
+def _convert_element(element: Instruction) -> None:
+    """Let all users of a tuple's element have it in the layout that was given to it."""
+    wanted, taken = element.shape, subshape(element.operand(0).shape, (element.tuple_index,))
+    if array_of(wanted).minor_to_major == array_of(taken).minor_to_major:
+        return
+    assert element.parent is not None, element
+    users, is_root = list(element.users), element.is_root
+    element.shape = taken
+    new = _converted(element, wanted, ())
+    for user in users:
+        for number, operand in enumerate(user.operands):
+            if operand is element:
+                user.replace_operand(number, new)
+    if is_root:
+        element.parent.root = new
 
 
 def _differs(shape: Shape, wanted: Layout) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from layoutsim.analysis.points_to import LogicalBuffer, PointsTo
-from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Module, Opcode, ShapeIndex, subshape
+from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Module, Opcode, Shape, ShapeIndex, subshape
 from layoutsim.ir.traverse import computations_post_order, fusion_bodies
 from layoutsim.passes.layout_assignment.rules import array_of, layout_leaves
 
@@ -148,3 +148,8 @@ def _controlled(entry: Computation) -> Iterator[Computation]:
 def sized_dimensions(shape: ArrayShape) -> frozenset[int]:
     """The dimensions whose size is not 1."""
     return frozenset(d for d, size in enumerate(shape.dimensions) if size != 1)
+
+
+def ranked_leaves(shape: Shape) -> Iterator[tuple[ShapeIndex, ArrayShape]]:
+    """Arrays of rank 2 and more; all others have one layout."""
+    return ((index, leaf) for index, leaf in layout_leaves(shape) if leaf.rank > 1)

@@ -8,7 +8,8 @@ Free to choose are arrays made by instructions of these kinds; what they ask is 
 3. Products: operands with a demand may come in any order that is a batch of matrices (``NEEDED``) or in the one that XLA asks
    for (``STATED``). Results may be written in any order that is a batch of matrices: XLA's choice among them depends on when
    their users are looked at. Demands for minor contracting dimensions hold as they are.
-4. Loops carry, branches and calls take and return what their computations do; a copy may stand at each of these places.
+4. Loops carry, branches and calls take and return what their computations do; a copy may stand at each of these places. So it
+   may where an element of a tuple is taken; then all users of the element share it.
 5. A transpose or reshape costs its bytes unless it is a bitcast (see :mod:`measure`).
 6. Broadcasts, reductions and gathers read any order and write any order, as in XLA. Preferences that XLA does not force
    (reductions along minor dimensions, soft demands) are not part of the problem.
@@ -25,18 +26,18 @@ from attrs import define, field
 
 from layoutsim.analysis.points_to import LogicalBuffer
 from layoutsim.errors import UnsupportedError
-from layoutsim.experiments.joint.arrays import Arrays, LaidOut, sized_dimensions
+from layoutsim.experiments.joint.arrays import Arrays, LaidOut, ranked_leaves, sized_dimensions
 from layoutsim.experiments.joint.dots import dot_operand_fit, dot_result_fit
+from layoutsim.experiments.joint.fits import any_order, fixed_fit, major_fit
 from layoutsim.experiments.joint.measure import packed_size
 from layoutsim.experiments.joint.objective import DemandReading, Objective
-from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable, restrict
+from layoutsim.experiments.joint.problem import Edge, Follow, Problem, Variable
 from layoutsim.ir import ArrayShape, Computation, Instruction, Layout, Module, Opcode, Shape, ShapeIndex, subshape
 from layoutsim.ir.payloads import CollectivePayload
 from layoutsim.passes.layout_assignment import Backend, Demand, OperandDemand, ResultDemand
 from layoutsim.passes.layout_assignment.layout_math import (
     Order,
     align,
-    move_to_major,
     transpose_operand_order,
     transpose_result_order,
 )
@@ -98,6 +99,7 @@ class Model:
     problem: Problem = field(init=False)
     pinned_opcodes: dict[str, int] = field(factory=dict[str, int], init=False)
     _variables: dict[LogicalBuffer, Variable] = field(factory=dict[LogicalBuffer, Variable], init=False)
+    _elements: dict[Instruction, Variable] = field(factory=dict[Instruction, Variable], init=False)
     _channel_users: dict[int, int] = field(factory=dict[int, int], init=False)
     _view: _NothingYet = field(factory=_NothingYet, init=False)
 
@@ -120,7 +122,17 @@ class Model:
 
     def variable(self, instruction: Instruction, index: ShapeIndex) -> Variable:
         """The variable of a part of an instruction's value."""
-        return self._variables[self.arrays.at(instruction, index)]
+        while instruction.opcode in _FORWARDS and instruction not in self._elements:
+            if instruction.opcode is Opcode.TUPLE:
+                if not index:
+                    break
+                instruction, index = instruction.operand(index[0]), index[1:]
+            elif instruction.opcode is Opcode.GET_TUPLE_ELEMENT:
+                instruction, index = instruction.operand(0), (instruction.tuple_index, *index)
+            else:
+                instruction = instruction.operand(0)
+        element = self._elements.get(instruction)
+        return self._variables[self.arrays.at(instruction, index)] if element is None else element
 
     def twin(self, module: Module) -> Model:
         """The same model, modes included, of a copy of the module."""
@@ -133,13 +145,25 @@ class Model:
         """The layout of a variable's arrays in an assignment."""
         return variable.template.with_order(variable.modes[chosen[variable.number]])
 
+    def result_layout(self, instruction: Instruction, index: ShapeIndex, chosen: list[int]) -> Layout:
+        """The layout of a part of a result. What is pinned has XLA's, also where it passes on an operand behind its copy."""
+        if self._is_free(instruction):
+            return self.layout(self.variable(instruction, index), chosen)
+        return self.answer.result_layout(instruction, index)
+
     def assignment_of(self, answer: LaidOut) -> list[int]:
         """An answer of the pass as an assignment; modes that are not allowed here become mode 0."""
         chosen = [0] * len(self.problem.variables)
-        for leader, variable in self._variables.items():
-            order = answer.result_layout(leader.instruction, leader.index).minor_to_major
+        for variable, order in self._orders(answer):
             chosen[variable.number] = variable.offer(order) or 0
         return chosen
+
+    def _orders(self, answer: LaidOut) -> Iterator[tuple[Variable, Order]]:
+        """The order that an answer of the pass gives each variable."""
+        for leader, variable in self._variables.items():
+            yield variable, answer.result_layout(leader.instruction, leader.index).minor_to_major
+        for element, variable in self._elements.items():
+            yield variable, answer.result_layout(element, ()).minor_to_major
 
     # -- variables -------------------------------------------------------------------------------------------------
 
@@ -153,6 +177,20 @@ class Model:
                 made = Variable(number, shape.rank, sized_dimensions(shape), template, is_pinned=shape.rank <= 1)
                 self._variables[leader] = made
                 self.problem.variables.append(made)
+        for computation in self.arrays.computations:
+            for instruction in computation.instructions:
+                self._make_element(instruction)
+
+    def _make_element(self, instruction: Instruction) -> None:
+        shape = as_array(instruction.shape)
+        if shape is None or shape.rank <= 1 or instruction.opcode is not Opcode.GET_TUPLE_ELEMENT:
+            return
+        if instruction.operand(0).opcode is Opcode.TUPLE or not self._is_free(instruction):
+            return
+        template = self.answer.result_layout(instruction, ())
+        made = Variable(len(self.problem.variables), shape.rank, sized_dimensions(shape), template)
+        self._elements[instruction] = made
+        self.problem.variables.append(made)
 
     def _constrain_result(self, instruction: Instruction) -> None:
         if not self._is_free(instruction):
@@ -180,8 +218,8 @@ class Model:
         dimension = instruction.payload_as(CollectivePayload).dimension
         assert dimension is not None, instruction
         if self.reading is DemandReading.NEEDED:
-            return _major_fit(variable, dimension)
-        return lambda order: _fixed_fit(variable.dimensions, wanted)(order)
+            return major_fit(variable, dimension)
+        return lambda order: fixed_fit(variable.dimensions, wanted)(order)
 
     def _is_free(self, instruction: Instruction) -> bool:
         opcode, computation = instruction.opcode, instruction.parent
@@ -216,10 +254,9 @@ class Model:
 
     def _offer_answer(self, answer: LaidOut) -> None:
         """Mode 0 of every variable is XLA's; where the rules here refuse it, it is pinned."""
-        for leader, variable in self._variables.items():
-            order = answer.result_layout(leader.instruction, leader.index).minor_to_major
+        for variable, order in self._orders(answer):
             if variable.offer(order) is None:
-                variable.fit = _any_order
+                variable.fit = any_order
                 variable.offer(order)
                 variable.is_pinned = True
 
@@ -228,6 +265,8 @@ class Model:
         for buffer in self.arrays.buffers():
             order = answer.result_layout(buffer.instruction, buffer.index).minor_to_major
             self._variables[self.arrays.leader(buffer)].offer(order)
+        for element, variable in self._elements.items():
+            variable.offer(answer.result_layout(element, ()).minor_to_major)
 
     # -- edges -----------------------------------------------------------------------------------------------------
 
@@ -235,6 +274,8 @@ class Model:
         opcode = instruction.opcode
         if not self._is_free(instruction):
             self._pin_slots(instruction)
+        elif instruction in self._elements:
+            self._add(instruction, 0, (instruction.tuple_index,), self._elements[instruction])
         elif opcode in _FORWARDS or opcode in _MAKES_ANY:
             return
         elif opcode is Opcode.WHILE:
@@ -285,25 +326,28 @@ class Model:
         self.problem.edges.append(edge)
 
     def _pass_on(self, user: Instruction, slot: int, taker: Instruction) -> None:
-        for index, _ in _ranked_leaves(taker.shape):
+        for index, _ in ranked_leaves(taker.shape):
             self._add(user, slot, index, self.variable(taker, index))
 
     def _return(self, computation: Computation, taker: Instruction) -> None:
-        for index, _ in _ranked_leaves(taker.shape):
+        for index, _ in ranked_leaves(taker.shape):
             self._add(computation.root, None, index, self.variable(taker, index))
 
     def _add_entry_result(self) -> None:
         entry = self.arrays.module.entry
-        for index, leaf in _ranked_leaves(entry.root.shape):
+        for index, leaf in ranked_leaves(entry.root.shape):
             self._add_fixed(entry.root, None, index, leaf, self.answer.root_layout(entry, index))
 
     def _pin_slots(self, instruction: Instruction) -> None:
         for number, operand in enumerate(instruction.operands):
-            for index, leaf in _ranked_leaves(operand.shape):
-                self._add_fixed(instruction, number, index, leaf, self.answer.operand_layout(instruction, number, index))
+            is_free = self._is_free(operand)
+            for index, leaf in ranked_leaves(operand.shape):
+                wanted = self.answer.operand_layout(instruction, number, index)
+                if is_free or wanted != self.answer.result_layout(operand, index):
+                    self._add_fixed(instruction, number, index, leaf, wanted)
 
     def _add_fixed(self, user: Instruction, slot: int | None, index: ShapeIndex, leaf: ArrayShape, wanted: Layout) -> None:
-        adapted = _fixed_fit(sized_dimensions(leaf), wanted.minor_to_major)
+        adapted = fixed_fit(sized_dimensions(leaf), wanted.minor_to_major)
         self._add(user, slot, index, None, adapted=adapted, preferred=wanted)
 
     def _add_dot_edges(self, dot: Instruction) -> None:
@@ -350,28 +394,6 @@ class Model:
                 self._add(instruction, number, (), consumer)
 
 
-def _any_order(order: Order) -> Order:
-    return order
-
-
-def _ranked_leaves(shape: Shape) -> Iterator[tuple[ShapeIndex, ArrayShape]]:
-    """Arrays of rank 2 and more; all others have one layout."""
-    return ((index, leaf) for index, leaf in layout_leaves(shape) if leaf.rank > 1)
-
-
 def _has_ranked(instruction: Instruction) -> bool:
     shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
-    return any(True for shape in shapes for _ in _ranked_leaves(shape))
-
-
-def _fixed_fit(dimensions: frozenset[int], wanted: Order) -> Follow:
-    key = restrict(wanted, dimensions)
-    return lambda order: wanted if restrict(order, dimensions) == key else None
-
-
-def _major_fit(variable: Variable, dimension: int) -> Follow:  # (2)
-    def fit(order: Order) -> Order | None:
-        key = restrict(order, variable.dimensions)
-        return None if dimension in key and key[-1] != dimension else move_to_major(order, dimension)
-
-    return fit
+    return any(True for shape in shapes for _ in ranked_leaves(shape))
