@@ -14,7 +14,7 @@ from layoutsim.experiments.advice.change import ProgramChange, most_alone, shown
 from layoutsim.experiments.advice.conditionals import find_conditionals
 from layoutsim.experiments.advice.donations import donate_all, find_donations
 from layoutsim.experiments.advice.entry_layouts import advise_entry_layouts
-from layoutsim.experiments.advice.report import Advice, AdviceReport, measured, merged
+from layoutsim.experiments.advice.report import Advice, AdviceReport, measured, merged, not_worse_than_each
 from layoutsim.experiments.advice.rule_sets import advise_rule_sets
 from layoutsim.experiments.advice.scan_outputs import find_scan_outputs
 from layoutsim.experiments.advice.selects import find_selects
@@ -28,7 +28,7 @@ from layoutsim.ir.module import Module
 from layoutsim.passes.presets import DEFAULT_PRESET
 
 _WORTHWHILE = 0.01
-"""Savings below this part of the temporaries are gaps that fell differently, not advice."""
+"""Below this part of the temporaries (or of all memory) savings are gaps that fell differently, no advice."""
 
 
 @frozen
@@ -66,8 +66,11 @@ def advise(module: Module, preset: str = DEFAULT_PRESET, on_step: Callable[[str]
 
 
 def _helps(advice: Advice, now: Simulation) -> bool:
-    saved = max(advice.saved_bytes, advice.saved_temp_bytes)
-    return saved > now.memory.temp_bytes * _WORTHWHILE or advice.remaining_copy_bytes < now.transposing_bytes
+    """Whether memory or copies fall, and copies not at the cost of memory."""
+    little = now.memory.temp_bytes * _WORTHWHILE
+    if advice.saved_bytes > now.memory.total_bytes * _WORTHWHILE:
+        return True
+    return advice.saved_bytes >= -little and max(advice.saved_temp_bytes, advice.saved_copy_bytes) > little
 
 
 def _advise_changes(trials: Trials, on_step: Callable[[str], None]) -> list[Advice]:
@@ -76,11 +79,15 @@ def _advise_changes(trials: Trials, on_step: Callable[[str], None]) -> list[Advi
     for kind in _KINDS:
         on_step(kind.name)
         changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
+        alone = [_measure(trials, c) for c in _largest(changes, most_alone(module))] if len(changes) > 1 else []
         if len(changes) > 1:
-            alone = sorted(changes, key=lambda change: -change.size_bytes)[: most_alone(module)]
-            changes = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes)), *alone]
-        found += [_measure(trials, change) for change in changes]
+            changes = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes))]
+        found += [*not_worse_than_each((_measure(trials, change) for change in changes), alone), *alone]
     return found
+
+
+def _largest(changes: Sequence[ProgramChange], count: int) -> list[ProgramChange]:
+    return sorted(changes, key=lambda change: -change.size_bytes)[:count]
 
 
 def _measure(trials: Trials, change: ProgramChange) -> Advice:

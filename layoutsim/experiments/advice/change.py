@@ -44,7 +44,8 @@ class ProgramChange:
 
 def shown_once(changes: Sequence[ProgramChange]) -> str:
     """The code of all changes; what several share once."""
-    return "\n\n".join(dict.fromkeys(change.code for change in changes))
+    codes = list(dict.fromkeys(change.code for change in changes))
+    return ("\n\n" if any("\n" in code for code in codes) else "\n").join(codes)
 
 
 def together(title: str, changes: Sequence[ProgramChange], code: str) -> ProgramChange:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from layoutsim.errors import LayoutsimError
 from layoutsim.experiments.advice.change import most_alone
 from layoutsim.experiments.advice.jax_arguments import layout_code, leaf_name
-from layoutsim.experiments.advice.report import Advice, measured
+from layoutsim.experiments.advice.report import Advice, measured, not_worse_than_each
 from layoutsim.experiments.advice.trials import Trials
 from layoutsim.experiments.simulate import Simulation, releases_of, simulate, with_memory
 from layoutsim.experiments.what_if import EntryLayoutSetting, ResultLayoutSetting, Setting, apply_settings
@@ -37,19 +37,15 @@ _INDEX = re.compile(r"\{([\d,]+)\}$")
 
 
 def advise_entry_layouts(trials: Trials) -> list[Advice]:
-    """Advice for all parameters that are copied together and for each alone; the same for results."""
+    """Advice for all parameters that are copied, together, and for each alone if that saves memory; and for all results."""
     module = trials.module
     parameters, results = _blamed_parameters(module, trials.now), _blamed_results(module, trials.now)
-    shared = {a.parameter_number: a.output_index for a in module.input_output_aliases}
-    tried = [(group, [shared[n] for n in group if n in shared]) for group in _together_and_alone(module, parameters)]
-    tried += [(list[int](), group) for group in _together_and_alone(module, results)]
-    return [advice for numbers, indices in tried if (advice := _automatic(trials, numbers, indices)) is not None]
-
-
-def _together_and_alone(module: Module, items: list[K]) -> list[list[K]]:
-    """All, and if they are several those that are copied first, which are the largest, one by one."""
-    alone = [[item] for item in items[: most_alone(module)]]
-    return [items, *alone] if len(items) > 1 else [items] if items else []
+    found = [_automatic(trials, [], results)] if results else []
+    alone = [_automatic(trials, [n]) for n in parameters[: most_alone(module)]] if len(parameters) > 1 else []
+    worthwhile = [advice for advice in alone if advice is not None and advice.saved_bytes > 0]
+    if parameters and (best := _automatic(trials, parameters)) is not None:
+        found += [*not_worse_than_each([best], worthwhile), *worthwhile]
+    return [advice for advice in found if advice is not None]
 
 
 def _blamed_parameters(module: Module, now: Simulation) -> list[int]:
@@ -77,9 +73,15 @@ def _blamed_results(module: Module, now: Simulation) -> list[ShapeIndex]:
     return list(blamed)
 
 
-def _automatic(trials: Trials, group: Sequence[int], results: Sequence[ShapeIndex]) -> Advice | None:
-    """Advice to use the layouts that the compiler would choose for these; ``None`` if that removes no copy."""
+def _automatic(trials: Trials, group: Sequence[int], results: Sequence[ShapeIndex] = ()) -> Advice | None:
+    """Advice to use the layouts that the compiler would choose for these; ``None`` if that removes no copy.
+
+    Args:
+        group: parameters; the results that have their memory come along.
+    """
     module, now = trials.module, trials.now
+    shared = {a.parameter_number: a.output_index for a in module.input_output_aliases}
+    results = [*results, *(shared[n] for n in group if n in shared)]
     free: list[Setting] = [*(EntryLayoutSetting(str(n), None) for n in group), *(ResultLayoutSetting(i, None) for i in results)]
     changed, pipeline = apply_settings(module, free, trials.pipeline)
     given, chosen = module.entry_layout, simulate(changed, pipeline, measure_memory=False, in_place=True).module.entry_layout

@@ -60,6 +60,7 @@ def layout_code(module: Module, parameters: Mapping[int, Layout], results: Mappi
     names = [leaf_name(leaf) for leaf, _ in chosen]
     has_paths = all(argument_name(leaf) for leaf, _ in chosen) and len(set(names)) == len(names)
     flat = ["", _FLAT, *_assignments("in_shardings", [_flat_item(*pair) for pair in chosen])] if chosen else []
+    imports = f"import jax\n{imports}" if results else imports
     return "\n".join([imports, *(_by_path(chosen) if chosen and has_paths else flat), *_result_lines(module, results)])
 
 

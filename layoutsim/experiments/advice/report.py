@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from attrs import evolve, frozen
 
@@ -90,6 +90,15 @@ def merged(rule_sets: Sequence[Advice], tolerance_bytes: int) -> list[Advice]:
         else:
             out[alike] = evolve(out[alike], as_good=(*out[alike].as_good, advice.preset))
     return out
+
+
+def not_worse_than_each(all_at_once: Iterable[Advice], alone: Sequence[Advice]) -> list[Advice]:
+    """Of changes made all at once, those that no single one of them beats."""
+    return [a for a in all_at_once if not any(_beats(b, a) for b in alone)]
+
+
+def _beats(a: Advice, b: Advice) -> bool:
+    return a.saved_bytes > b.saved_bytes and a.remaining_copy_bytes <= b.remaining_copy_bytes
 
 
 def _are_alike(a: Advice, b: Advice, tolerance_bytes: int) -> bool:

@@ -112,10 +112,10 @@ def _change(convert: Instruction, first: _Carried, is_users: bool) -> ProgramCha
         "def body(carry, x):",
         f"    x = x.astype(jnp.{_jax_type(convert)})",
     ]
-    moved = f"# {convert.metadata.op_name or convert.name} is XLA's, or was moved: while-loop-invariant-code-motion"
+    moved = f"# {convert.metadata.op_name or convert.name}: made by XLA, or moved there by while-loop-invariant-code-motion"
     arrays = f"slices of {shape_text(source.shape, layouts=False)} from {types} inside the loop, not all of it before"
     return ProgramChange(
-        title=f"cast {arrays}" if is_users else f"XLA: cast {arrays}",
+        title=f"cast {arrays}",
         code="\n".join(code) if is_users else moved,
         size_bytes=byte_size(convert.shape),
         apply=apply,
