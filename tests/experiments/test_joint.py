@@ -268,6 +268,19 @@ def test_users_of_a_tuples_element_share_its_copy() -> None:
     assert (result.xla.total, result.joint.total, result.is_optimal) == (2 * 128, 128, True)
 
 
+def test_an_element_that_is_the_result_is_copied_once() -> None:
+    text = """HloModule one, entry_computation_layout={((f32[4,8]{1,0}))->f32[4,8]{0,1}}
+
+ENTRY main {
+  t = (f32[4,8]) parameter(0)
+  ROOT x = f32[4,8] get-tuple-element(t), index=0
+}
+"""
+    result = _joint(text)
+
+    assert (result.xla.total, result.joint.total) == (128, 128)
+
+
 def test_a_transfer_passes_on_the_layout_of_its_copied_operand() -> None:
     text = _TWO_USERS.replace(
         "b = f32[4] custom-call(x)", "st = (f32[4,8], f32[4,8], u32[]) copy-start(x)\n  d = copy-done(st)"

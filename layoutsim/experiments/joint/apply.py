@@ -92,10 +92,11 @@ def _wanted(model: Model, edge: Edge, chosen: list[int]) -> Layout:
 
 
 def _convert_slot(user: Instruction, slot: int | None, wanted: Wanted) -> None:
-    value = user if slot is None else user.operand(slot)
+    assert user.parent is not None, user
     if user.opcode is Opcode.GET_TUPLE_ELEMENT and slot is not None:
         _convert_element(user)
         return
+    value = user.parent.root if slot is None else user.operand(slot)  # a root may have been converted as an element
     changed = {index: layout for index, layout in wanted.items() if _differs(subshape(value.shape, index), layout)}
     if not changed:
         return
