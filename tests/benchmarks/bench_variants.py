@@ -200,8 +200,8 @@ Without effect on any of these modules: {idle}.
 
 *Best variant*: the lowest of those above, joint assignments aside. *Joint*: `layoutsim joint`, for fewest bytes moved and for
 the lowest peak; ✓ where no layouts do better, proven, (✓) where none of those offered to each array do (for the peak: by the
-live ranges of one schedule). Joint assignments only choose layouts; variants that change the module or the rules of memory can go
-below them. Left out: {left_out} modules in which XLA moves nothing and nothing lowers the peak.
+live ranges of one schedule). Joint assignments only choose layouts; variants that change the module or the rules of memory can
+go below them. Left out: {left_out} modules in which XLA moves nothing and nothing lowers the peak.
 
 | model | moved: XLA | best variant | joint | peak: XLA | best variant | joint |
 |---|--:|--:|--:|--:|--:|--:|
@@ -212,7 +212,7 @@ below them. Left out: {left_out} modules in which XLA moves nothing and nothing 
 def page(rows: Mapping[tuple[str, str], Row], preset: str) -> str:
     """Two tables in Markdown: by variant, by model."""
     models = list(dict.fromkeys(model for model, variant in rows if variant == preset))
-    variants = list(dict.fromkeys(variant for _, variant in rows if variant != preset))
+    variants = sorted(dict.fromkeys(variant for _, variant in rows if variant != preset), key=lambda name: name in JOINT)
     active = [name for name in variants if _changed(name, rows, models, preset)]
     lines = list(_model_lines(rows, models, variants, preset))
     return _HEAD.format(
