@@ -100,6 +100,8 @@ ENTRY main {
 }
 """
 )
+UNREAD = RESTACK.replace("stacked, slice", "stacked, doubled").replace("slice(used)", "slice(w)")
+UNREAD = UNREAD.replace("  matrix =", "  doubled = f32[1,64,64] add(slice, slice)\n  matrix =")
 
 SELECT = """
 HloModule jit_collect, entry_computation_layout={(f32[4,64,64]{2,1,0}, f32[4,64]{1,0}, pred[4]{0})->f32[4,64,64]{2,1,0}}
@@ -260,6 +262,7 @@ Finder = Callable[[Module], list[ProgramChange]]
 CHANGES = {
     "squeeze": (GATHER, find_squeezes),
     "scan output": (RESTACK, find_scan_outputs),
+    "scan output that nothing reads": (UNREAD, find_scan_outputs),
     "select new or old": (SELECT.replace("OPERANDS", "new, old"), find_selects),
     "select old or new": (SELECT.replace("OPERANDS", "old, new"), find_selects),
     "select by a mask that varies along the cut": (
@@ -331,6 +334,21 @@ def test_a_dropped_scan_output_saves_the_stack() -> None:
     # f32[4,64,64]: 4*64*64*4 = 65,536 bytes
     assert advice.saved_temp_bytes >= 65_536
     assert "return carry, None" in advice.code
+
+
+def test_a_dropped_scan_output_that_nothing_reads_saves_the_stack() -> None:
+    (advice,) = titled(UNREAD, "drop a scan output that nothing reads, f32[4,64,64]")
+
+    # f32[4,64,64]: 65,536 bytes, and what was stacked, f32[1,64,64]: 16,384
+    assert advice.saved_temp_bytes >= 65_536
+    assert "return carry, None" in advice.code
+
+
+def test_a_scan_output_that_only_the_condition_reads_stays() -> None:
+    seen = "seen = f32[4,64,64] get-tuple-element(st), index=2\n  part = f32[4,64,64] negate(seen)\n  ROOT lt = "
+    read = UNREAD.replace("ROOT lt = ", seen)
+
+    assert find_scan_outputs(layoutsim.parse(read)) == []
 
 
 def test_a_scan_output_that_the_loop_reads_stays() -> None:

@@ -42,7 +42,7 @@ class _Kind:
 
 _KINDS = (
     _Kind("squeeze before every gather", find_squeezes),
-    _Kind("drop every scan output that equals the scan's input", find_scan_outputs),
+    _Kind("drop every scan output that equals the scan's input, or that nothing reads", find_scan_outputs),
     _Kind("select parts, not whole arrays", find_selects),
     _Kind("choose parts in conditionals, not whole arrays", find_conditionals),
     _Kind("cast inside the loops, not before them", find_up_casts),
