@@ -46,7 +46,28 @@ _LAYOUT = re.compile(r"\{([\d,]*)\}")
 
 @frozen
 class EntryLayoutSetting:
-    """Layout of entry parameter ``parameter`` (name or number); ``None`` leaves it to the compiler."""
+    """Layout of entry parameter ``parameter`` (name or number); ``None`` leaves it to the compiler.
+
+    The caller passes the weights as the loop or product wants them, and nothing is copied. Given, and left to the compiler:
+
+    ``entry-layout:w={0,1}``::
+
+        - w = f32[8,4]{1,0} parameter(0)
+        - copy = f32[8,4]{0,1} copy(w)
+        - t = f32[4,8]{1,0} transpose(copy), dimensions={1,0}
+        + w = f32[8,4]{0,1} parameter(0)
+        + t = f32[4,8]{1,0} transpose(w), dimensions={1,0}
+          ROOT c = f32[4] custom-call(t), custom_call_target="c", operand_layout_constraints={f32[4,8]{1,0}}
+
+    ``entry-layout:w=auto``::
+
+        - w = f32[8,4]{1,0} parameter(0)
+        - copy = f32[8,4]{0,1} copy(w)
+        - t = f32[4,8]{1,0} transpose(copy), dimensions={1,0}
+        + w = f32[8,4]{0,1} parameter(0)
+        + t = f32[4,8]{1,0} transpose(w), dimensions={1,0}
+          ROOT c = f32[4] custom-call(t), custom_call_target="c", operand_layout_constraints={f32[4,8]{1,0}}
+    """
 
     parameter: str
     layout: Layout | None

@@ -8,12 +8,13 @@ large array. Without the dimension of size 1 the default layout will do:
    dimension itself stays, and an all-gather with ``constrain_layout`` is left alone.
 2. Operands are reshaped, results reshaped back (several results through ``get-tuple-element`` and a new ``tuple``).
 
-::
+``all-gather-remove-degenerate-dims``::
 
-    p = f32[1,4,8] parameter(0)                              p = f32[1,4,8] parameter(0)
-    ROOT g = f32[1,32,8] all-gather(p), dimensions={1}  =>   reshape = f32[4,8] reshape(p)
-                                                             g.1 = f32[32,8] all-gather(reshape), dimensions={0}
-                                                             ROOT reshape.1 = f32[1,32,8] reshape(g.1)
+      p = f32[1,4,8]{2,1,0} parameter(0)
+    - ROOT g = f32[1,32,8]{2,1,0} all-gather(p), replica_groups=[1,8]<=[8], dimensions={1}
+    + reshape = f32[4,8]{1,0} reshape(p)
+    + g.1 = f32[32,8]{1,0} all-gather(reshape), replica_groups=[1,8]<=[8], dimensions={0}
+    + ROOT reshape.1 = f32[1,32,8]{2,1,0} reshape(g.1)
 """
 
 from __future__ import annotations

@@ -2,12 +2,17 @@
 
 Layout assignment puts the gathered dimension most major, which may take a copy before the all-gather and one behind it. Instead
 gather along whatever dimension the input has most major, and let one copy sort out the result. Applies to
-``copy -> all-gather -> copy`` with one operand where nobody else uses the first two::
+``copy -> all-gather -> copy`` with one operand where nobody else uses the first two.
+``all-gather-major-dimension``::
 
-    c = s4[3,7,4]{1,0,2} copy(p)                           g = s4[6,7,4]{2,1,0} all-gather(p), dimensions={0}
-    g = s4[3,7,8]{1,0,2} all-gather(c), dimensions={2} =>  b = s4[2,3,7,4]{3,2,1,0} bitcast(g)
-    d = s4[3,7,8]{0,2,1} copy(g)                           d = s4[2,3,7,4]{1,3,0,2} copy(b)
-                                                           e = s4[3,7,8]{0,2,1} bitcast(d)
+      p = s4[3,7,4]{2,1,0} parameter(0)
+    - c = s4[3,7,4]{1,0,2} copy(p)
+    - g = s4[3,7,8]{1,0,2} all-gather(c), replica_groups=[1,2]<=[2], dimensions={2}
+    - ROOT d = s4[3,7,8]{0,2,1} copy(g)
+    + g.1 = s4[6,7,4]{2,1,0} all-gather(p), replica_groups=[1,2]<=[2], dimensions={0}
+    + bitcast = s4[2,3,7,4]{3,2,1,0} bitcast(g.1)
+    + copy = s4[2,3,7,4]{1,3,0,2} copy(bitcast)
+    + ROOT bitcast.1 = s4[3,7,8]{0,2,1} bitcast(copy)
 
 Runs after layout assignment.
 """

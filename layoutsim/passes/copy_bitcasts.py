@@ -3,12 +3,19 @@
 XLA looks through bitcasts when it asks whether an operation can work in place, but a ``reshape`` or ``transpose`` makes a new
 array even where every element stays where it is. So a dynamic-update-slice behind one does not update what its operand came
 from, but a copy of it. XLA's own pipeline turns such reshapes into bitcasts elsewhere; its layout assignment and copy insertion
-alone do not. Before and after ``copy-insertion{in-place=through-bitcasts}``, ``p`` being donated::
+alone do not. With ``p`` donated,
+``copy-insertion{in-place=through-bitcasts}``::
 
-    p = f32[8,4]{1,0} parameter(0)                           p = f32[8,4]{1,0} parameter(0)
-    r = f32[32]{0} reshape(p)                                r = f32[32]{0} bitcast(p)
-    u = f32[32]{0} dynamic-update-slice(r, v, i)      =>     u = f32[32]{0} dynamic-update-slice(r, v, i)
-    ROOT s = f32[8,4]{1,0} reshape(u)                        ROOT s = f32[8,4]{1,0} bitcast(u)
+      HloModule m, input_output_alias={ {}: (0, {}, may-alias) }
+      p = f32[8,4]{1,0} parameter(0)
+    + bitcast = f32[32] bitcast(p)
+      v = f32[2] parameter(1)
+      i = s32[] parameter(2)
+    - r = f32[32] reshape(p)
+    - u = f32[32] dynamic-update-slice(r, v, i)
+    - ROOT s = f32[8,4]{1,0} reshape(u)
+    + u = f32[32] dynamic-update-slice(bitcast, v, i)
+    + ROOT bitcast.1 = f32[8,4]{1,0} bitcast(u)
 
 The temporary of 128 bytes that ``r`` was is gone. Memory does not always fall: what the reshape copied from now lives as long
 as the bitcast is read. Reshapes and transposes inside fusions stay, and so do those of dynamic shapes.

@@ -1,13 +1,25 @@
 """A variant of copy elision: the branches of a conditional are equal.
 
 XLA takes the branches in the order in which they stand: copies of the first are tried first, and its values come first where
-values share memory. So what a branch must copy depends on which stands first. Jaxlib 0.10.2 leaves a copy here, and none if the
-branches change places; ``copy-insertion{conditional=symmetric}`` leaves none either way::
+values share memory. So what a branch must copy depends on which stands first. Jaxlib 0.10.2 leaves the copy below, and none if
+the branches change places.
+``copy-insertion{conditional=symmetric}``::
 
-    branch 0: p = f32[64,64] parameter(0)                      branch 0: p = f32[64,64] parameter(0)
-              ROOT s = f32[64,64] sine(p)                                ROOT s = f32[64,64] sine(p)
-    branch 1: p = f32[64,64] parameter(0)                =>    branch 1: ROOT p = f32[64,64] parameter(0)
-              ROOT copy = f32[64,64] copy(p)
+      first {
+        p = f32[64,64]{1,0} parameter(0)
+        ROOT s = f32[64,64]{1,0} sine(p)
+      }
+      second {
+    -   q = f32[64,64]{1,0} parameter(0)
+    -   ROOT copy.1 = f32[64,64]{1,0} copy(q)
+    +   ROOT q = f32[64,64]{1,0} parameter(0)
+      }
+      ENTRY main {
+        b = pred[] parameter(0)
+        x = f32[64,64]{1,0} parameter(1)
+        n = f32[64,64]{1,0} negate(x)
+        ROOT c = f32[64,64]{1,0} conditional(b, n, n), true_computation=first, false_computation=second
+      }
 
 And with ``p`` handed on by branch 0, and two branches that return a product of it, XLA leaves two copies, one in each of them,
 where one in branch 0 would do.

@@ -10,12 +10,37 @@ that safe, in four steps:
    (:mod:`~layoutsim.passes.copy_insertion_special`).
 4. Simplify tuples and drop dead code.
 
-Example: the loop writes its counter, and constants are read-only::
+The loop below writes its counter, and constants are read-only.
+``copy-insertion``::
 
-    %zero = s32[] constant(0)                       %zero = s32[] constant(0)
-    %init = (s32[], f32[8]) tuple(%zero, %w)   =>   %copy = s32[] copy(%zero)
-    %loop = ... while(%init), ...                   %tuple = (s32[], f32[8]) tuple(%copy, %w)
-                                                    %loop = ... while(%tuple), ...
+      body {
+        q = (s32[], f32[4]) parameter(0)
+    -   i = s32[] get-tuple-element(q), index=0
+    +   get-tuple-element.2 = s32[] get-tuple-element(q), index=0
+        k = s32[] constant(1)
+    -   n = s32[] add(i, k)
+    -   w = f32[4] get-tuple-element(q), index=1
+    -   ROOT t = (s32[], f32[4]) tuple(n, w)
+    +   n = s32[] add(get-tuple-element.2, k)
+    +   get-tuple-element.5 = f32[4] get-tuple-element(q), index=1
+    +   ROOT tuple.2 = (s32[], f32[4]) tuple(n, get-tuple-element.5)
+      }
+      cond {
+        r = (s32[], f32[4]) parameter(0)
+        j = s32[] get-tuple-element(r), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        zero = s32[] constant(0)
+    +   copy.3 = s32[] copy(zero)
+        p = f32[4] parameter(0)
+    -   init = (s32[], f32[4]) tuple(zero, p)
+    -   loop = (s32[], f32[4]) while(init), condition=cond, body=body
+    +   tuple = (s32[], f32[4]) tuple(copy.3, p)
+    +   loop = (s32[], f32[4]) while(tuple), condition=cond, body=body
+        ROOT out = s32[] get-tuple-element(loop), index=0
+      }
 
 Every copy that is in the module afterwards has a remark that says why it is there.
 """

@@ -9,13 +9,11 @@ Computations are visited from the entry, callers before callees, the last callee
 
 Computations that were not met go.
 
-::
+``dead-code-elimination``::
 
-    ENTRY e {                                  ENTRY e {
-      p = f32[4] parameter(0)             =>     p = f32[4] parameter(0)
-      n = f32[4] negate(p)                       ROOT r = f32[4] abs(p)
-      ROOT r = f32[4] abs(p)                   }
-    }
+      p = f32[4] parameter(0)
+    - n = f32[4] negate(p)
+      ROOT r = f32[4] abs(p)
 """
 
 from __future__ import annotations

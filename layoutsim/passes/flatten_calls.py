@@ -4,10 +4,22 @@ Layouts are assigned per computation, so two callers of one computation would ha
 clone of its own, and of everything below; a first caller that names the computation several times gets clones, too. Async
 updates and ends name what their start calls.
 
-::
+``flatten-call-graph``::
 
-    a = f32[4] call(p), to_apply=f               a = f32[4] call(p), to_apply=f
-    b = f32[4] call(q), to_apply=f        =>     b = f32[4] call(q), to_apply=f.clone
+      f {
+        x = f32[4] parameter(0)
+        ROOT n = f32[4] negate(x)
+      }
+    + f.clone {
+    +   x.1 = f32[4] parameter(0)
+    +   ROOT n.1 = f32[4] negate(x.1)
+    + }
+      ENTRY e {
+        p = f32[4] parameter(0)
+        a = f32[4] call(p), to_apply=f
+    -   ROOT b = f32[4] call(a), to_apply=f
+    +   ROOT b = f32[4] call(a), to_apply=f.clone
+      }
 """
 
 from __future__ import annotations

@@ -2,12 +2,24 @@
 
 Layout assignment puts the scattered dimension most major, which may take a copy before the reduce-scatter and one behind it.
 Instead put what each device gets most major by the first copy, and scatter along whatever dimension the result is to have most
-major. Applies to ``copy -> reduce-scatter -> copy`` with one operand where nobody else uses the first two::
+major. Applies to ``copy -> reduce-scatter -> copy`` with one operand where nobody else uses the first two.
+``reduce-scatter-major-dimension``::
 
-    c = s4[3,7,8]{1,0,2} copy(p)                           b = s4[3,7,2,4]{3,2,1,0} bitcast(p)
-    s = s4[3,7,4]{1,0,2} reduce-scatter(c),           =>   c = s4[3,7,2,4]{3,1,0,2} copy(b)
-        dimensions={2}                                     d = s4[6,7,4]{2,1,0} bitcast(c)
-    d = s4[3,7,4]{2,1,0} copy(s)                           s = s4[3,7,4]{2,1,0} reduce-scatter(d), dimensions={0}
+      add {
+        a = s4[] parameter(0)
+        b = s4[] parameter(1)
+        ROOT c = s4[] add(a, b)
+      }
+      ENTRY e {
+        p = s4[3,7,8]{2,1,0} parameter(0)
+    -   c = s4[3,7,8]{1,0,2} copy(p)
+    -   s = s4[3,7,4]{1,0,2} reduce-scatter(c), replica_groups=[1,2]<=[2], dimensions={2}, to_apply=add
+    -   ROOT d = s4[3,7,4]{2,1,0} copy(s)
+    +   bitcast = s4[3,7,2,4]{3,2,1,0} bitcast(p)
+    +   copy = s4[3,7,2,4]{3,1,0,2} copy(bitcast)
+    +   bitcast.1 = s4[6,7,4]{2,1,0} bitcast(copy)
+    +   ROOT s.1 = s4[3,7,4]{2,1,0} reduce-scatter(bitcast.1), replica_groups=[1,2]<=[2], dimensions={0}, to_apply=add
+      }
 
 The first copy, of the large array, stays; the second goes. An all-to-all has no such rewriting: it takes *and* gives the blocks
 most major, so that splitting along another dimension moves the second copy, and does not save it. Runs after layout assignment;

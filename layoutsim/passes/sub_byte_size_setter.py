@@ -6,10 +6,12 @@ Layout assignment makes layouts that say nothing of how wide an element is. XLA 
 2. Any other array gets one that states none.
 3. Inside fusions too, and in the entry's signature. What holds a buffer stays as it is.
 
-::
+``sub-byte-size-setter``::
 
-    p = s4[8,2]{1,0:E(4)} parameter(0)              p = s4[8,2]{1,0:E(4)} parameter(0)     8 bytes
-    c = s4[8,2]{0,1} copy(p)                  =>    c = s4[8,2]{0,1:E(4)} copy(p)          8 bytes instead of 16
+    - p = s4[8] parameter(0)
+    - ROOT n = s4[8] negate(p)
+    + p = s4[8]{0:E(4)} parameter(0)
+    + ROOT n = s4[8]{0:E(4)} negate(p)
 """
 
 from __future__ import annotations

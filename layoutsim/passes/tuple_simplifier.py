@@ -3,11 +3,14 @@
 1. ``get-tuple-element`` of a ``tuple`` (through any number of both) is the tuple's operand.
 2. A ``tuple`` of all elements of one value, in order, is that value.
 
-::
+``tuple-simplifier``::
 
-    t = (f32[4], f32[4]) tuple(a, b)
-    g = f32[4] get-tuple-element(t), index=1      =>      ROOT n = f32[4] negate(b)
-    ROOT n = f32[4] negate(g)
+      a = f32[4] parameter(0)
+      b = f32[4] parameter(1)
+    - t = (f32[4], f32[4]) tuple(a, b)
+    - g = f32[4] get-tuple-element(t), index=1
+    - ROOT n = f32[4] negate(g)
+    + ROOT n = f32[4] negate(b)
 """
 
 from __future__ import annotations

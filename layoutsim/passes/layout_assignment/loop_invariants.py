@@ -2,11 +2,48 @@
 
 XLA lays out a loop's body first, in isolation, and the caller must then pass what the body chose. For a stack that the body
 only slices, the body's choice is often no choice at all: the place of the layer dimension comes from a default, or from a
-slice in which that dimension has size 1. The caller pays for it with a copy of the whole stack. Before and after::
+slice in which that dimension has size 1. The caller pays for it with a copy of the whole stack. Below, lines with ``-`` are
+XLA's: the body has the stack in {2,1,0}, the caller in {2,0,1}; the slice is the same bytes either way.
+``layout-assignment{backend=gpu loop-invariants=caller}``::
 
-    body: s = f32[1,4,8] dynamic-slice(stack), ... ; r = f32[4,8] reshape(s); g = f32[32,8] all-gather(r), dimensions={0}
-    XLA:      r wants {1,0}, so s gets {2,1,0}, so the stack gets {2,1,0}; the caller, which has {2,0,1}, copies it
-    variant:  s may be {2,0,1} as well (the same bytes), so the stack stays in {2,0,1}; nobody copies
+      body {
+    -   p = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) parameter(0)
+    +   p = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        k = s32[] constant(1)
+        n = s32[] add(i, k)
+    -   w = f32[4,8,16]{2,1,0} get-tuple-element(p), index=1
+    +   w = f32[4,8,16]{2,0,1} get-tuple-element(p), index=1
+        a = f32[8,16]{1,0} get-tuple-element(p), index=2
+        z = s32[] constant(0)
+    -   s = f32[1,8,16]{2,1,0} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+    +   s = f32[1,8,16]{2,0,1} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+        r = f32[8,16]{1,0} reshape(s)
+        t = f32[8,16]{1,0} add(a, r)
+    -   ROOT o = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) tuple(n, w, t)
+    +   ROOT o = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) tuple(n, w, t)
+      }
+      cond {
+    -   q = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) parameter(0)
+    +   q = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) parameter(0)
+        j = s32[] get-tuple-element(q), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        zero = s32[] constant(0)
+        stack = f32[4,8,16]{2,0,1} parameter(0)
+        sum = f32[8,16]{1,0} parameter(1)
+        init = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) tuple(zero, stack, sum)
+    -   get-tuple-element = s32[] get-tuple-element(init), index=0
+    -   get-tuple-element.1 = f32[4,8,16]{2,0,1} get-tuple-element(init), index=1
+    -   copy = f32[4,8,16]{2,1,0} copy(get-tuple-element.1)
+    -   get-tuple-element.2 = f32[8,16]{1,0} get-tuple-element(init), index=2
+    -   tuple = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) tuple(get-tuple-element, copy, get-tuple-element.2)
+    -   loop = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) while(tuple), condition=cond, body=body
+    +   loop = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) while(init), condition=cond, body=body
+        ROOT out = f32[8,16]{1,0} get-tuple-element(loop), index=2
+      }
 
 The rule:
 

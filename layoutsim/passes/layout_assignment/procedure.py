@@ -2,15 +2,27 @@
 
 The default is XLA's way. ``priorities`` says how much the *wishes* of a kind of constraint count. A wish is what passes a
 layout on without being able to insist; of two wishes for one array the one of higher priority wins, and of equal ones the
-first. XLA gives all of a round the same priority (and lowers some by one)::
+first. XLA gives all of a round the same priority (and lowers some by one). Below, lines with ``-`` are XLA's.
+``layout-assignment{backend=gpu priorities=use-to-definition:1}``::
 
-    g = f32[8,16]{0,1} all-gather(n), dimensions={1}             g = f32[8,16]{0,1} all-gather(n), dimensions={1}
-    s = f32[8,4]{0,1} sine(n)                                    s = f32[8,4]{0,1} sine(n)
-    r = f32[8,4]{0,1} reshape(s)                           =>    r = f32[8,4]{1,0} reshape(s)
-    copy = f32[8,4]{1,0} copy(r)                                 ROOT t = (...) tuple(..., r)
-    ROOT t = (...) tuple(..., copy)
+      p = f32[8,4,1]{2,1,0} parameter(0)
+      copy = f32[8,4,1]{2,0,1} copy(p)
+      n = f32[8,4]{0,1} reshape(copy)
+      g = f32[8,16]{0,1} all-gather(n), replica_groups={{0,1,2,3}}, dimensions={1}
+      s = f32[8,4]{0,1} sine(n)
+    - r = f32[8,4]{0,1} reshape(s)
+    - t = (f32[8,16]{0,1}, f32[8,4]{0,1}) tuple(g, r)
+    + r = f32[8,4]{1,0} reshape(s)
+    + t = (f32[8,16]{0,1}, f32[8,4]{1,0}) tuple(g, r)
+      get-tuple-element = f32[8,16]{0,1} get-tuple-element(t), index=0
+      copy.1 = f32[8,16]{1,0} copy(get-tuple-element)
+    - get-tuple-element.1 = f32[8,4]{0,1} get-tuple-element(t), index=1
+    - copy.2 = f32[8,4]{1,0} copy(get-tuple-element.1)
+    - ROOT tuple = (f32[8,16]{1,0}, f32[8,4]{1,0}) tuple(copy.1, copy.2)
+    + get-tuple-element.1 = f32[8,4]{1,0} get-tuple-element(t), index=1
+    + ROOT tuple = (f32[8,16]{1,0}, f32[8,4]{1,0}) tuple(copy.1, get-tuple-element.1)
 
-``n`` must be ``{0,1}`` and ``r`` is to be returned as ``{1,0}``; with ``priorities=use-to-definition:1`` that wish replaces the
+``n`` must be ``{0,1}`` and ``r`` is to be returned as ``{1,0}``; here that wish replaces the
 one that came through the reshape. It saves the copy, but the reshape moves the elements instead.
 
 1. A name is that of a step in :mod:`~layoutsim.passes.layout_assignment.reasons`; the number is added to the round's.

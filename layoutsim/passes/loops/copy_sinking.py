@@ -2,16 +2,47 @@
 
 Layout assignment lays out a loop's body first, and the caller must pass what the body chose: a stack of weights in another
 order is copied as a whole in front of the loop, and the copy lives as long as the loop. Where the body only takes slices of the
-stack, the slice can be taken from the original, and that alone be copied. The copy then lives for one iteration::
+stack, the slice can be taken from the original, and that alone be copied. The copy then lives for one iteration, or is none,
+where the slice is the same bytes in both layouts.
+``copy-sinking{choose=always}``::
 
-    body (p: (s32[], bf16[24,8,16]{1,0,2})) -> ...              body (p: (s32[], bf16[24,8,16]{2,1,0})) -> ...
-      w = bf16[24,8,16]{1,0,2} get-tuple-element(p), index=1      w = bf16[24,8,16]{2,1,0} get-tuple-element(p), index=1
-      s = bf16[1,8,16]{1,0,2} dynamic-slice(w, i, z, z)           s = bf16[1,8,16]{2,1,0} dynamic-slice(w, i, z, z)
-                                                                  s.copy = bf16[1,8,16]{1,0,2} copy(s)
-      r = bf16[8,16]{0,1} reshape(s)                        =>    r = bf16[8,16]{0,1} reshape(s.copy)
-    ...                                                         ...
-    c = bf16[24,8,16]{1,0,2} copy(stack)
-    init = (s32[], bf16[24,8,16]{1,0,2}) tuple(zero, c)         init = (s32[], bf16[24,8,16]{2,1,0}) tuple(zero, stack)
+      body {
+    -   p = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) parameter(0)
+    +   p = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        k = s32[] constant(1)
+        n = s32[] add(i, k)
+    -   w = f32[4,8,16]{2,1,0} get-tuple-element(p), index=1
+    +   w = f32[4,8,16]{2,0,1} get-tuple-element(p), index=1
+        a = f32[8,16]{1,0} get-tuple-element(p), index=2
+        z = s32[] constant(0)
+    -   s = f32[1,8,16]{2,1,0} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+    -   r = f32[8,16]{1,0} reshape(s)
+    +   s = f32[1,8,16]{2,0,1} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+    +   bitcast = f32[1,8,16]{2,1,0} bitcast(s)
+    +   r = f32[8,16]{1,0} reshape(bitcast)
+        t = f32[8,16]{1,0} add(a, r)
+    -   ROOT o = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) tuple(n, w, t)
+    +   ROOT o = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) tuple(n, w, t)
+      }
+      cond {
+    -   q = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) parameter(0)
+    +   q = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) parameter(0)
+        j = s32[] get-tuple-element(q), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        zero = s32[] constant(0)
+        stack = f32[4,8,16]{2,0,1} parameter(0)
+        sum = f32[8,16]{1,0} parameter(1)
+    -   c = f32[4,8,16]{2,1,0} copy(stack)
+    -   init = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) tuple(zero, c, sum)
+    -   loop = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{1,0}) while(init), condition=cond, body=body
+    +   init = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) tuple(zero, stack, sum)
+    +   loop = (s32[], f32[4,8,16]{2,0,1}, f32[8,16]{1,0}) while(init), condition=cond, body=body
+        ROOT out = f32[8,16]{1,0} get-tuple-element(loop), index=2
+      }
 
 1. The value of the copy is followed (:mod:`.copy_flow`) through tuples, barriers, transposes that move nothing, and loops,
    nested ones too. It moves if it goes through at least one loop, and nothing reads it but slices and further copies.

@@ -9,17 +9,35 @@ constant into nested loops:
    element, which is invariant as before (``while-loop-simplifier`` removes it). In the condition it stands for every use.
 3. ``only-scalars`` lets nothing but scalars sink, and (ours) ``max-bytes`` nothing larger than that.
 
-::
+``while-loop-constant-sinking``::
 
-    body (p: (s32[], f32[])) -> (s32[], f32[]) {          body (p: (s32[], f32[])) -> (s32[], f32[]) {
-      p = (s32[], f32[]) parameter(0)                       p = (s32[], f32[]) parameter(0)
-      v = f32[] get-tuple-element(p), index=1               v = f32[] get-tuple-element(p), index=1
-      u = f32[] negate(v)                            =>     five.1 = f32[] constant(5)
-      ...                                                   u = f32[] negate(five.1)
-      ROOT r = (s32[], f32[]) tuple(next, v)                ...
-    }                                                       ROOT r = (s32[], f32[]) tuple(next, v)
-    five = f32[] constant(5)                              }
-    init = (s32[], f32[]) tuple(zero, five)
+      body {
+        p = (s32[], f32[], f32[4]) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        k = s32[] constant(1)
+        n = s32[] add(i, k)
+        v = f32[] get-tuple-element(p), index=1
+        x = f32[4] get-tuple-element(p), index=2
+    -   b = f32[4] broadcast(v), dimensions={}
+    +   five.1 = f32[] constant(5)
+    +   b = f32[4] broadcast(five.1), dimensions={}
+        y = f32[4] multiply(x, b)
+        ROOT o = (s32[], f32[], f32[4]) tuple(n, v, y)
+      }
+      cond {
+        q = (s32[], f32[], f32[4]) parameter(0)
+        j = s32[] get-tuple-element(q), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        zero = s32[] constant(0)
+        start = f32[4] parameter(0)
+        five = f32[] constant(5)
+        init = (s32[], f32[], f32[4]) tuple(zero, five, start)
+        loop = (s32[], f32[], f32[4]) while(init), condition=cond, body=body
+        ROOT out = f32[4] get-tuple-element(loop), index=2
+      }
 """
 
 from __future__ import annotations

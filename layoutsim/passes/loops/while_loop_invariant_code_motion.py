@@ -14,17 +14,42 @@ inner loop may leave the outer one, too. In each body, operands before users:
    whose body holds domains, conversions between full and sharded shapes, or moves between host and device.
 
 Then dead code goes and tuples are simplified. The result lives as long as the loop: this is the trade of computing against
-memory. Behind layout assignment the pass takes copies of invariant arrays out of loops::
+memory. Behind layout assignment the pass takes copies of invariant arrays out of loops.
+``while-loop-invariant-code-motion``::
 
-    body (p: (s32[], f32[4,8])) -> (s32[], f32[4,8]) {          body (p: (s32[], f32[4,8], f32[4,8]{0,1})) -> ... {
-      p = (s32[], f32[4,8]) parameter(0)                          p = (s32[], f32[4,8], f32[4,8]{0,1}) parameter(0)
-      w = f32[4,8] get-tuple-element(p), index=1                  w = f32[4,8] get-tuple-element(p), index=1
-      c = f32[4,8]{0,1} copy(w)                            =>     c = f32[4,8]{0,1} get-tuple-element(p), index=2
-      ...                                                         ...
-    }                                                           }
-    init = (s32[], f32[4,8]) tuple(zero, a)                     c.1 = f32[4,8]{0,1} copy(a)
-    l = (s32[], f32[4,8]) while(init), body=body                init = (s32[], f32[4,8], f32[4,8]{0,1}) tuple(zero, a, c.1)
-                                                                l = (s32[], f32[4,8], f32[4,8]{0,1}) while(init), body=body
+      body {
+    -   p = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}) parameter(0)
+    +   p = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}, f32[4,8]{0,1}) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        k = s32[] constant(1)
+        n = s32[] add(i, k)
+        w = f32[4,8]{1,0} get-tuple-element(p), index=1
+        a = f32[4,8]{0,1} get-tuple-element(p), index=2
+    -   c = f32[4,8]{0,1} copy(w)
+    -   t = f32[4,8]{0,1} add(a, c)
+    -   ROOT o = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}) tuple(n, w, t)
+    +   get-tuple-element = f32[4,8]{0,1} get-tuple-element(p), index=3
+    +   t = f32[4,8]{0,1} add(a, get-tuple-element)
+    +   ROOT tuple.1 = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}, f32[4,8]{0,1}) tuple(n, w, t, get-tuple-element)
+      }
+      cond {
+    -   q = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}) parameter(0)
+    +   q = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}, f32[4,8]{0,1}) parameter(0)
+        j = s32[] get-tuple-element(q), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        zero = s32[] constant(0)
+        v = f32[4,8]{1,0} parameter(0)
+        sum = f32[4,8]{0,1} parameter(1)
+    -   init = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}) tuple(zero, v, sum)
+    -   loop = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}) while(init), condition=cond, body=body
+    +   c.1 = f32[4,8]{0,1} copy(v)
+    +   tuple = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}, f32[4,8]{0,1}) tuple(zero, v, sum, c.1)
+    +   loop = (s32[], f32[4,8]{1,0}, f32[4,8]{0,1}, f32[4,8]{0,1}) while(tuple), condition=cond, body=body
+        ROOT out = f32[4,8]{0,1} get-tuple-element(loop), index=2
+      }
 
 Not modelled: XLA's limit on the time the pass may take, which is off by default; of what it knows of loops that run at most
 once, only those that :mod:`~layoutsim.analysis.trip_count` can tell.

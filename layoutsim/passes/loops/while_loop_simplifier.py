@@ -17,17 +17,39 @@ A loop that sends or receives is left alone by what follows:
 7. ``trips``: a loop that never runs is what it starts with; one that runs once is its body, unless that has side effects.
 8. ``counters``: elements that grow by a constant each time are computed from one counter of iterations.
 
-``repeat`` runs all that, tuples simplified and dead code removed in between, until nothing changes. Here part (3)::
+``repeat`` runs all that, tuples simplified and dead code removed in between, until nothing changes. Part (3):
+``while-loop-simplifier``::
 
-    body (p: (s32[], f32[4], f32[8])) -> ... {                  body (p: (s32[], f32[4])) -> (s32[], f32[4]) {
-      p = (s32[], f32[4], f32[8]) parameter(0)                    p = (s32[], f32[4]) parameter(0)
-      i = s32[] get-tuple-element(p), index=0                     i = s32[] get-tuple-element(p), index=0
-      x = f32[4] get-tuple-element(p), index=1                    x = f32[4] get-tuple-element(p), index=1
-      d = f32[8] get-tuple-element(p), index=2             =>
-      ...                                                         ...
-      e = f32[8] negate(d)
-      ROOT r = (s32[], f32[4], f32[8]) tuple(next, y, e)          ROOT r = (s32[], f32[4]) tuple(next, y)
-    }                                                           }
+      body {
+    -   p = (s32[], f32[4], f32[8]) parameter(0)
+    +   p = (s32[], f32[4]) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        k = s32[] constant(1)
+        n = s32[] add(i, k)
+        x = f32[4] get-tuple-element(p), index=1
+    -   d = f32[8] get-tuple-element(p), index=2
+        y = f32[4] negate(x)
+    -   m = f32[8] negate(d)
+    -   ROOT o = (s32[], f32[4], f32[8]) tuple(n, y, m)
+    +   ROOT tuple = (s32[], f32[4]) tuple(n, y)
+      }
+      cond {
+    -   q = (s32[], f32[4], f32[8]) parameter(0)
+    +   q = (s32[], f32[4]) parameter(0)
+        j = s32[] get-tuple-element(q), index=0
+        e = s32[] constant(4)
+        ROOT l = pred[] compare(j, e), direction=LT
+      }
+      ENTRY main {
+        b = f32[8] parameter(1)
+        zero = s32[] constant(0)
+        a = f32[4] parameter(0)
+    -   init = (s32[], f32[4], f32[8]) tuple(zero, a, b)
+    -   loop = (s32[], f32[4], f32[8]) while(init), condition=cond, body=body
+    +   tuple.1 = (s32[], f32[4]) tuple(zero, a)
+    +   loop = (s32[], f32[4]) while(tuple.1), condition=cond, body=body
+        ROOT out = f32[4] get-tuple-element(loop), index=1
+      }
 
 Not modelled: XLA tells a loop that runs never or once also by evaluating its condition on constants of any kind, while we ask
 :mod:`~layoutsim.analysis.trip_count`, which believes the loop's backend config, too. Bodies keep the order in which they store
