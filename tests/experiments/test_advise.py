@@ -211,6 +211,56 @@ def test_code_that_was_shown_is_not_shown_again() -> None:
     assert text.count("    # and the rest of the code above, unchanged") == 3
 
 
+TWO_RESULTS = """
+HloModule jit_step, entry_computation_layout={(f32[64,64]{1,0}, f32[512,512]{1,0})->(f32[64,64]{1,0}, f32[512,512]{1,0})}
+
+ENTRY main {
+  small = f32[64,64] parameter(0), metadata={op_name="small"}
+  large = f32[512,512] parameter(1), metadata={op_name="large"}
+  less = f32[64,64] negate(small)
+  root = f32[512,512] sqrt(large)
+  more = f32[512,512] exponential(root)
+  ROOT r = (f32[64,64], f32[512,512]) tuple(less, more)
+}
+"""
+
+
+def test_a_donation_that_saves_less_than_a_hundredth_is_no_advice() -> None:
+    """4*64*64 = 16,384 of about 2 * 4*512*512 + 4*512*512 bytes; the other saves 4*512*512 = 1,048,576."""
+    titles = [a.title for a in advise(layoutsim.parse(TWO_RESULTS)).advice]
+
+    assert any(title.startswith("donate large") for title in titles)
+    assert not any(title.startswith("donate small") for title in titles)
+
+
+TWO_SORTS = """
+HloModule jit_step, entry_computation_layout={(f32[64,32]{1,0}, f32[64,32]{1,0})->f32[]}
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+ENTRY main {
+  v = f32[64,32] parameter(0), metadata={op_name="v"}
+  w = f32[64,32] parameter(1), metadata={op_name="w"}
+  s = f32[64,32]{0,1} custom-call(v), custom_call_target="sort", operand_layout_constraints={f32[64,32]{0,1}}
+  t = f32[64,32]{0,1} custom-call(w), custom_call_target="sort", operand_layout_constraints={f32[64,32]{0,1}}
+  z = f32[] constant(0)
+  x = f32[] reduce(s, z), dimensions={0,1}, to_apply=sum
+  y = f32[] reduce(t, z), dimensions={0,1}, to_apply=sum
+  ROOT r = f32[] add(x, y)
+}
+"""
+
+
+def test_arguments_whose_layouts_save_no_memory_alone_are_advised_together_only() -> None:
+    layouts = [a for a in advise(layoutsim.parse(TWO_SORTS)).advice if a.title.startswith("pass ")]
+
+    assert [a.title for a in layouts] == ["pass v as {0,1}, w as {0,1}"]
+
+
 # -- rule sets -----------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,11 @@ PAIRS = {
     "cast": ("cast slices", ("0.6.1", "0.6.2", "0.10.2")),
     "donation": ("donate every", ("0.6.1", "0.6.2", "0.10.2")),
 }
+
+# Predictions lack fusion, which adds or takes arrays of one layer's size, here a sixteenth of the stacks. Dropping the scan
+# output saves a slice of the weights and its reshape as well, which are one array where reshapes are bitcasts (0.8 %); donating
+# is off by 1 MiB, one layer's f32[512,512].
+WITHIN = {"scan_output": 0.065, "donation": 0.07}
 HELPING = [(pair, release) for pair, (_, releases) in PAIRS.items() for release in releases]
 IDLE = [
     (pair, release)
@@ -115,9 +120,22 @@ def test_without_a_gpu_old_releases_ignore_entry_layouts(release: str) -> None:
 def test_a_changed_program_saves_about_what_is_predicted(pair: str, release: str) -> None:
     record, advice = _record(release)[pair], _advice(f"{pair}.before", PAIRS[pair][0], release)
 
+    within = WITHIN.get(pair, 0.05)
+
     assert advice is not None
-    assert _memory(record, "before") - _memory(record, "after") == pytest.approx(advice.saved_bytes, rel=0.1)
-    assert _temporaries(record, "before") - _temporaries(record, "after") == pytest.approx(advice.saved_temp_bytes, rel=0.1)
+    assert advice.saved_bytes == pytest.approx(_memory(record, "before") - _memory(record, "after"), rel=within)
+    assert advice.saved_temp_bytes == pytest.approx(_temporaries(record, "before") - _temporaries(record, "after"), rel=within)
+
+
+@pytest.mark.parametrize("release", ["0.6.1", "0.6.2", "0.10.2"])
+def test_where_reshapes_are_bitcasts_a_dropped_scan_output_saves_what_it_really_saves(release: str) -> None:
+    """XLA's whole pipeline makes bitcasts of reshapes that move nothing; its layout assignment and copy insertion do not."""
+    record = _record(release)["scan_output"]
+    preset = f"xla-gpu-{release}{{in-place=through-bitcasts}}"
+    report = advise(_module("scan_output.before", release), preset)
+    (advice,) = [a for a in report.advice if a.title.startswith("drop a scan output")]
+
+    assert advice.saved_bytes == pytest.approx(_memory(record, "before") - _memory(record, "after"), rel=0.01)
 
 
 @pytest.mark.parametrize(("pair", "release"), [(p, r) for p, r in HELPING if p not in ("squeeze", "select")])

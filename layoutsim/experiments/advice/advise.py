@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from layoutsim.experiments.advice.change import ProgramChange, most_alone, shown_once, together
+from layoutsim.experiments.advice.change import ProgramChange, all_warnings, most_alone, shown_once, together
 from layoutsim.experiments.advice.conditionals import find_conditionals
-from layoutsim.experiments.advice.donations import donate_all, find_donations
+from layoutsim.experiments.advice.donations import donate_all, find_donations, warn_all
 from layoutsim.experiments.advice.entry_layouts import advise_entry_layouts
 from layoutsim.experiments.advice.report import Advice, AdviceReport, measured, merged, not_worse_than_each
 from layoutsim.experiments.advice.rule_sets import advise_rule_sets
@@ -33,11 +33,12 @@ _WORTHWHILE = 0.01
 
 @frozen
 class _Kind:
-    """One kind of change: what all of a kind are called together, what finds them, and their common code."""
+    """One kind of change: what all of a kind are called together, what finds them, and their common code and warnings."""
 
     name: str
     find: Callable[[Module], list[ProgramChange]]
     code: Callable[[Module, Sequence[ProgramChange]], str] = lambda _, changes: shown_once(changes)
+    warnings: Callable[[Sequence[ProgramChange]], tuple[str, ...]] = all_warnings
 
 
 _KINDS = (
@@ -46,14 +47,14 @@ _KINDS = (
     _Kind("select parts, not whole arrays", find_selects),
     _Kind("choose parts in conditionals, not whole arrays", find_conditionals),
     _Kind("cast inside the loops, not before them", find_up_casts),
-    _Kind("donate every argument whose shapes come out again", find_donations, donate_all),
+    _Kind("donate every argument whose shapes come out again", find_donations, donate_all, warn_all),
 )
 
 
 @no_collection()
 def advise(module: Module, preset: str = DEFAULT_PRESET, on_step: Callable[[str], None] = lambda _: None) -> AdviceReport:
     """Try changes and rank what lowers memory or copies; ``module`` stays as it is. ``on_step`` hears what is tried next."""
-    on_step("nothing yet")
+    on_step("as it is")
     trials = Trials.start(module, preset)
     now = trials.now
     on_step("entry layouts")
@@ -81,7 +82,8 @@ def _advise_changes(trials: Trials, on_step: Callable[[str], None]) -> list[Advi
         changes = [c for c in kind.find(module) if c.size_bytes > now.memory.temp_bytes * _WORTHWHILE]
         alone = [_measure(trials, c) for c in _largest(changes, most_alone(module))] if len(changes) > 1 else []
         if len(changes) > 1:
-            changes = [together(f"{kind.name} ({len(changes)})", changes, kind.code(module, changes))]
+            title, code = f"{kind.name} ({len(changes)})", kind.code(module, changes)
+            changes = [together(title, changes, code, kind.warnings(changes))]
         found += [*not_worse_than_each((_measure(trials, change) for change in changes), alone), *alone]
     return found
 

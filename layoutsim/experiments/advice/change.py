@@ -48,7 +48,12 @@ def shown_once(changes: Sequence[ProgramChange]) -> str:
     return ("\n\n" if any("\n" in code for code in codes) else "\n").join(codes)
 
 
-def together(title: str, changes: Sequence[ProgramChange], code: str) -> ProgramChange:
+def all_warnings(changes: Sequence[ProgramChange]) -> tuple[str, ...]:
+    """The warnings of all changes, each once."""
+    return tuple(dict.fromkeys(warning for change in changes for warning in change.warnings))
+
+
+def together(title: str, changes: Sequence[ProgramChange], code: str, warnings: tuple[str, ...]) -> ProgramChange:
     """All ``changes`` at once."""
 
     def apply(module: Module) -> None:
@@ -61,7 +66,7 @@ def together(title: str, changes: Sequence[ProgramChange], code: str) -> Program
         size_bytes=sum(change.size_bytes for change in changes),
         apply=apply,
         audience="xla" if all(change.audience == "xla" for change in changes) else "jax",
-        warnings=tuple(dict.fromkeys(warning for change in changes for warning in change.warnings)),
+        warnings=warnings,
     )
 
 

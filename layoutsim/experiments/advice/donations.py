@@ -51,9 +51,18 @@ def _change(module: Module, name: str, leaves: list[Instruction]) -> ProgramChan
         code=_code(module, [name]),
         size_bytes=sum(byte_size(leaf.shape) for leaf in leaves),
         apply=apply,
-        warnings=(f"the caller cannot read {name} after the call",),
+        warnings=_cannot_be_read([name]),
         subject=name,
     )
+
+
+def warn_all(changes: Sequence[ProgramChange]) -> tuple[str, ...]:
+    """The warnings of several changes: one."""
+    return _cannot_be_read([change.subject for change in changes])
+
+
+def _cannot_be_read(names: Sequence[str]) -> tuple[str, ...]:
+    return (f"the caller cannot read {', '.join(names)} after the call",)
 
 
 def donate_all(module: Module, changes: Sequence[ProgramChange]) -> str:

@@ -71,7 +71,7 @@ def _by_path(chosen: Sequence[tuple[Instruction, Layout]]) -> list[str]:
     return [
         "from jax.tree_util import keystr, tree_map_with_path",
         "",
-        "ORDERS = {  # from the slowest to the fastest dimension",
+        "ORDERS = {  # from the slowest to the fastest dimension; shapes are those on one device",
         *(f"    {row:{width}}  # {shape}" for row, shape in rows),
         "}",
         "",
