@@ -16,6 +16,7 @@ from layoutsim.experiments.conformance import (
 from layoutsim.experiments.simulate import backend_of
 from layoutsim.garbage import no_collection
 from layoutsim.ir.module import Module
+from layoutsim.ir.traverse import post_order
 from layoutsim.load import store_as_in_proto
 from layoutsim.memory.report_format import parse_assignment_report
 from layoutsim.oracle import BARE_PIPELINE, LAYOUT_ASSIGNMENT, Answer, ask
@@ -65,7 +66,7 @@ def check_answer(answer: Answer, preset: str, stage: Stage = Stage.ALL) -> Verdi
     pipeline = resolve_preset(preset)
     ours = module_before_layout(answer)
     if backend_of(pipeline) is BackendName.GPU:
-        _register_as_stored(ours)
+        _register_as_read(ours)
     if answer.after_layout is None:
         raise InputError(f"the compiler did not get through layout assignment: {answer.note or 'no reason given'}")
     layout = compare_layout_assignment(ours, parse_module(answer.after_layout, options=_AS_DUMPED), pipeline)
@@ -98,10 +99,13 @@ def module_before_layout(answer: Answer) -> Module:
     return module
 
 
-def _register_as_stored(module: Module) -> None:
-    """Bring users into the stored order: the GPU compiler is asked about a proto, and reading one registers them like that."""
+def _register_as_read(module: Module) -> None:
+    """Bring users into the order of a proto's list: the GPU compiler is asked about one, and registers them as it reads.
+
+    Protos list instructions in post-order, whatever order they are stored in (``HloComputation::ToProto``).
+    """
     for computation in module.computations:
-        positions = {instruction: number for number, instruction in enumerate(computation.instructions)}
+        positions = {instruction: number for number, instruction in enumerate(post_order(computation))}
         for instruction in computation.instructions:
             if instruction.user_count > 1:
                 instruction.sort_users(positions.__getitem__)

@@ -63,6 +63,7 @@ def _assign_layouts(module: Module, backend: Backend, procedure: Procedure) -> L
     clone_shared_branches(module, backend)
     check_entry_layout(module)
     state = State.start(module, backend, procedure)
+    _refuse_bitcasts(state)
     negotiation = Negotiation.start(state) if procedure.loop_invariants is LoopInvariants.CALLER else None
     _find_layouts(state, negotiation)
     materializer = Materializer(state)
@@ -73,6 +74,14 @@ def _assign_layouts(module: Module, backend: Backend, procedure: Procedure) -> L
     arrays = [copy for copy in protective if as_array(copy.shape) is not None]
     copies = (*(_protective_record(state, copy) for copy in arrays), *materializer.copies)
     return LayoutAssignmentResult(True, tuple(Remark(c.copy.name, str(c)) for c in copies), copies, _all_reasons(state))
+
+
+def _refuse_bitcasts(state: State) -> None:
+    """Bitcasts mean layouts, which there are none of yet."""
+    for computation in state.computations:
+        for instruction in computation.instructions:
+            if instruction.opcode is Opcode.BITCAST:
+                raise LayoutError(f"Unexpected bitcast operation seen during layout assignment: {instruction}")
 
 
 def _find_layouts(state: State, negotiation: Negotiation | None) -> None:

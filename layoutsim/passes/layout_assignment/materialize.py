@@ -67,11 +67,9 @@ class Materializer:
         """Lay out every instruction of ``computation`` and insert the copies it needs.
 
         Raises:
-            LayoutError: a bitcast stands in the computation, or an array's layout cannot be told.
+            LayoutError: an array's layout cannot be told.
         """
         for instruction in self.state.plan(computation).post_order:
-            if instruction.opcode is Opcode.BITCAST:
-                raise LayoutError(f"Unexpected bitcast operation seen during layout assignment: {instruction}")
             node = self.state.node(instruction)
             self._lay_out(node)
             for number, constraint in enumerate(node.constraints):
