@@ -175,7 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     passes = LAYOUT_ASSIGNMENT if stage is Stage.LAYOUT else BARE_PIPELINE
     seeds = range(options.first, options.first + options.count)
     with Oracle(backend, passes, DEVICES, timeout=SECONDS_A_MODULE) as oracle:
-        limits = Limits(devices=DEVICES, backend=backend, release=oracle.start(), steps=options.steps)
+        limits = Limits(devices=DEVICES, backend=backend, release=oracle.start(), steps=options.steps, shuffled=True)
         run = run_differential(seeds, oracle, limits=limits, stage=stage, report=_print_failure)
         print(f"{backend} {oracle.release}: seeds {seeds.start}..{seeds.stop - 1}, {run}")
         for seed, comparison in list(run.failures.items())[: options.reduce if options.out else 0]:

@@ -169,6 +169,8 @@ def random_module(chooser: Chooser | int, limits: Limits = DEFAULT_LIMITS) -> Mo
     module.entry_layout = _entry_layout(module, source)
     if chance(source, 8):
         module.input_output_aliases = _aliases(module, source)
+    if limits.shuffled and chance(source, 50):
+        return in_any_order(module, source)
     return in_post_order(module)
 
 
@@ -180,6 +182,22 @@ def in_post_order(module: Module) -> Module:
     """
     for computation in module.computations:
         computation.reorder(post_order(computation))
+    return module
+
+
+def in_any_order(module: Module, chooser: Chooser) -> Module:
+    """The same module stored in some order in which operands and control predecessors come first."""
+    for computation in module.computations:
+        waiting = {i: len({*i.operands, *i.control_predecessors}) for i in computation.instructions}
+        ready = [instruction for instruction, count in waiting.items() if not count]
+        order: list[Instruction] = []
+        while ready:
+            order.append(ready.pop(chooser.integer(0, len(ready) - 1)))
+            for follower in dict.fromkeys((*order[-1].users, *order[-1].control_successors)):
+                waiting[follower] -= 1
+                if not waiting[follower]:
+                    ready.append(follower)
+        computation.reorder(order)
     return module
 
 

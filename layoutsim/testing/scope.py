@@ -49,6 +49,8 @@ class Limits:
         release: of the compiler; older ones do not end on conditionals with a shared branch, and name some calls differently.
         executable: only what the interpreter runs and every pass keeps valid: no transfers to the host, no dynamic sizes, no
             scans, no asynchronous collectives and calls, which XLA makes after layout assignment.
+        shuffled: half of the modules are stored in another order than the one in which XLA prints them, which a compiler that
+            is given text or a proto keeps, and some of its choices follow.
         only: names of the steps to grow by (``all_gather``, ``reshape``, ``loop``, ...); all if empty.
     """
 
@@ -58,6 +60,7 @@ class Limits:
     backend: str = "gpu"
     release: str = "0.10.2"
     executable: bool = False
+    shuffled: bool = False
     only: frozenset[str] = frozenset()
 
     @property
