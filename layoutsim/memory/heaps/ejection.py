@@ -69,12 +69,17 @@ class EjectionSearch:
         Only offsets at which the group touches another, or an end, need to be looked at. What is in the way at an offset is
         everything that begins below its top, except what ends at or below it: two prefix sums.
         """
-        offsets = np.concatenate(([0, target - size], highs, lows - size))
-        offsets = offsets[(offsets >= 0) & (offsets <= target - size)]
         by_low, by_high = np.argsort(lows, kind="stable"), np.argsort(highs, kind="stable")
         begun = np.concatenate(([0.0], np.cumsum(penalties[by_low])))
         ended = np.concatenate(([0.0], np.cumsum(penalties[by_high])))
-        costs = begun[np.searchsorted(lows[by_low], offsets + size)] - ended[np.searchsorted(highs[by_high], offsets, "right")]
+        offsets = np.concatenate(([0, target - size], highs, lows - size))
+        # Looked up in ascending order, the prefix sums are found several times faster.
+        ascending = np.concatenate(([0, 1], by_high + 2, by_low + (2 + len(lows))))
+        looked_up = offsets[ascending]
+        costs = np.empty(len(offsets), dtype=np.float64)
+        costs[ascending] = begun[np.searchsorted(lows[by_low], looked_up + size)]
+        costs[ascending] -= ended[np.searchsorted(highs[by_high], looked_up, "right")]
+        costs[(offsets < 0) | (offsets > target - size)] = np.inf
         cheapest = np.flatnonzero(costs <= costs.min() * (1 + 1e-9) + 1e-12)
         return int(offsets[cheapest[self._random.randrange(len(cheapest))]])
 
