@@ -5,7 +5,8 @@
 2. Search below a target with :class:`~layoutsim.memory.heaps.ejection.EjectionSearch`: the lower bound first; then targets
    between what is known to be reachable and what was not reached, until they are close.
 3. If that leaves a gap and the problem is small, do the same with
-   :class:`~layoutsim.memory.heaps.canonical.CanonicalSearch`, which packs tightly where no byte may be lost.
+   :class:`~layoutsim.memory.heaps.canonical.CanonicalSearch`, which packs tightly where no byte may be lost. If the problem is
+   large and the gap more than 1 %, search once more as in (2), from the best placement on.
 
 The best placement so far is returned when the bound is reached or the budget is spent. Given steps only, the result is the same
 every time; given a time, it depends on the machine.
@@ -31,6 +32,7 @@ from layoutsim.memory.heaps.lower_bound import live_peak
 from layoutsim.memory.problem import Placement, Problem
 
 _CLOSE = 0.0005
+_FAR = 0.01
 _CANONICAL_PAIRS = 30_000
 _EJECTION_STEPS = 40_000
 _ATTEMPT_STEPS = 3_000
@@ -43,7 +45,7 @@ class AnytimeHeap:
 
     Attributes:
         steps: how many search steps at most; ``None`` means 40,000 and two a group, and 120,000 more where the exact search
-            applies.
+            applies, or as many as at first where it does not and more than 1 % is left.
         seconds: how long at most, once XLA's placement is there; ``None`` means as long as the steps last.
     """
 
@@ -88,6 +90,8 @@ class _Run:
             if steps is None:
                 budget = Budget(_CANONICAL_STEPS, self._deadline)
             self._search_exactly(budget)
+        elif steps is None and self._top - self._bound > _FAR * self._bound:
+            self._search_locally(Budget(ejection_steps, self._deadline))
         return self._best
 
     @property
