@@ -39,7 +39,8 @@ from layoutsim.ir import (
 )
 from layoutsim.ir.payloads import AsyncPayload
 from layoutsim.ir.traverse import fusion_bodies, post_order
-from layoutsim.passes.copy_insertion_async import add_copies_around_buffers, holds_buffer, is_implicitly_pinned
+from layoutsim.passes.copy_insertion_async import add_copies_around_buffers, is_implicitly_pinned
+from layoutsim.passes.copy_insertion_pins import holds_buffer
 from layoutsim.passes.deep_copy import DeepCopy, deep_copy, replace_use, replace_uses_by
 
 _DISJOINT = "_xla_disjoint_read_write_regions"

@@ -12,23 +12,18 @@ AddCopiesForNonCopyableTransitions; memory spec, 12.1.)
    The start's operand 0 is copied for it, behind the done; the start itself runs behind the done; if the done has users, they
    get a copy of it, and the start runs behind that copy too.
 4. Otherwise live ranges do not meet, and nothing is copied.
-5. ``Pin`` and ``CreateBuffer`` calls make explicit buffers: operand 0 is copied for them.
+5. ``Pin`` and ``CreateBuffer`` calls make explicit buffers: see :mod:`layoutsim.passes.copy_insertion_pins`.
 """
 
 from __future__ import annotations
 
-from functools import cache
-
-from layoutsim.errors import PassError, UnsupportedError
-from layoutsim.ir import BufferShape, Computation, Instruction, Opcode, Shape, subshapes
+from layoutsim.errors import PassError
+from layoutsim.ir import Computation, Instruction, Opcode
 from layoutsim.ir.opcode import ASYNC_DONES
-from layoutsim.ir.payloads import CustomCallPayload
-from layoutsim.passes.deep_copy import deep_copy, replace_use, replace_uses_by
+from layoutsim.passes.copy_insertion_pins import Reasons, copy_operand, is_pinning, pin
+from layoutsim.passes.deep_copy import deep_copy, replace_uses_by
 
 _DONES = ASYNC_DONES | {Opcode.SEND_DONE, Opcode.RECV_DONE}
-_PINNING = frozenset({"Pin", "CreateBuffer"})
-
-Reasons = dict[Instruction, str]
 
 
 def is_implicitly_pinned(instruction: Instruction) -> bool:
@@ -36,20 +31,14 @@ def is_implicitly_pinned(instruction: Instruction) -> bool:
     return instruction.opcode in (Opcode.SEND, Opcode.RECV, Opcode.COPY_START)
 
 
-def holds_buffer(instruction: Instruction) -> bool:
-    """Whether the result or an operand has a part of type ``b(...)``."""
-    return _has_buffer(instruction.shape) or any(_has_buffer(operand.shape) for operand in instruction.operands)
-
-
 def add_copies_around_buffers(start: Instruction, loop_bodies: frozenset[Computation]) -> Reasons:
     """Apply rules (1) to (5) to ``start``; the copies made, with their reasons.
 
     Raises:
         PassError: a value in flight has several users, which XLA refuses too.
-        UnsupportedError: a buffer is pinned in the body of a loop.
     """
     if not is_implicitly_pinned(start):
-        return _pin(start, start.parent in loop_bodies) if _is_pinning(start) else {}
+        return pin(start, in_loop=start.parent in loop_bodies) if is_pinning(start) else {}
     if not start.user_count:
         return {}
     if start.user_count != 1:
@@ -58,38 +47,13 @@ def add_copies_around_buffers(start: Instruction, loop_bodies: frozenset[Computa
     if user.opcode in _DONES:  # (1)
         return {}
     if start.operand_count and _enters_loop(user):  # (2)
-        return {_copy_operand(start): f"{start.name} is in flight when a loop begins"}
+        return {copy_operand(start): f"{start.name} is in flight when a loop begins"}
     done = _rotated_done(start, user) if start.parent in loop_bodies else None
     return {} if done is None else _separate_iterations(start, done)  # (3), (4)
 
 
-@cache
-def _has_buffer(shape: Shape) -> bool:
-    return any(isinstance(part, BufferShape) for _, part in subshapes(shape))
-
-
-def _is_pinning(instruction: Instruction) -> bool:
-    payload = instruction.payload
-    return isinstance(payload, CustomCallPayload) and payload.custom_call_target in _PINNING
-
-
-def _pin(call: Instruction, in_loop: bool) -> Reasons:  # (5)
-    if in_loop:
-        raise UnsupportedError(f"{call.name}: buffers pinned in the body of a loop are not modelled by copy-insertion")
-    return {_copy_operand(call): f"{call.name} makes it a buffer"} if call.operand_count else {}
-
-
 def _enters_loop(user: Instruction) -> bool:
     return user.opcode is Opcode.TUPLE and [u.opcode for u in user.users] == [Opcode.WHILE]
-
-
-def _copy_operand(start: Instruction) -> Instruction:
-    """Give ``start`` a copy of its operand 0."""
-    operand = start.operand(0)
-    assert start.parent is not None, start
-    copied = start.parent.add(Opcode.COPY, operand.shape, [operand])
-    replace_use(operand, start, copied)
-    return copied
 
 
 def _rotated_done(start: Instruction, user: Instruction) -> Instruction | None:
@@ -109,7 +73,7 @@ def _rotated_done(start: Instruction, user: Instruction) -> Instruction | None:
 def _separate_iterations(start: Instruction, done: Instruction) -> Reasons:  # (3)
     reasons: Reasons = {}
     if start.operand_count:
-        copied = _copy_operand(start)
+        copied = copy_operand(start)
         copied.add_control_predecessor(done)
         reasons[copied] = f"{start.name} is in flight until {done.name} of the next iteration"
     start.add_control_predecessor(done)
