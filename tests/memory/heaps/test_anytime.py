@@ -56,6 +56,17 @@ def test_the_same_steps_give_the_same_placement():
     assert AnytimeHeap(steps=500).pack(problem) == AnytimeHeap(steps=500).pack(problem)
 
 
+def test_a_problem_too_large_for_the_exact_search_is_searched_once_more_if_far_from_the_bound(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("layoutsim.memory.heaps.anytime._CANONICAL_PAIRS", 0)
+    monkeypatch.setattr("layoutsim.memory.heaps.anytime._EJECTION_STEPS", 3_000)
+    problem = stream(200, 25, seed=2)
+    once = AnytimeHeap(steps=3_000 + 2 * 200).pack(problem)
+    twice = AnytimeHeap().pack(problem)
+
+    assert check_placement(problem, twice) == ()
+    assert twice.size < once.size
+
+
 def test_without_steps_or_time_it_is_xlas_placement():
     problem = stream(300, 30, seed=2)
     xla = xla_heap().pack(problem)
