@@ -39,7 +39,7 @@ def test_without_a_proof_the_bound_is_said_or_that_there_is_none() -> None:
     assert str(Distance(10, 8, 8, True, False)).endswith("which are proven to be the best among those offered")
 
 
-@pytest.mark.parametrize("command", ["run", "explain"])
+@pytest.mark.parametrize("command", ["run", "explain", "advise"])
 def test_reports_say_it_unless_told_not_to(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, SCAN]) == 0
     assert capsys.readouterr().out.endswith("which are proven to be the best\n")
