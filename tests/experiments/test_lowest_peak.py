@@ -144,3 +144,13 @@ def test_a_time_counts_only_what_is_live_then() -> None:
     peak = PeakModel(np.array([5, 7, 6]), (Overlap((violated,), 10, ((0, 0), (2, 2))),))
 
     assert list(peak.live_bytes(problem, [0] * 5)) == [15, 7, 16]
+
+
+def test_where_nothing_is_open_the_peak_is_proven_as_it_is() -> None:
+    # One copy that the caller demands: 8 * 16 * 4 = 512 bytes beside as many of the argument and the result.
+    text = "HloModule m, entry_computation_layout={(f32[8,16]{1,0})->f32[8,16]{0,1}}\nENTRY e {\n"
+    result = assign_jointly(
+        parse_module(f"{text}  p = f32[8,16] parameter(0)\n  ROOT c = f32[8,16] copy(p)\n}}\n"), objective=Objective.PEAK
+    )
+
+    assert result.is_optimal

@@ -128,7 +128,8 @@ class Programme:
         """
         result = self._run(time_limit)
         modes = None if result.x is None else self._chosen(result.x)
-        dual = result.mip_dual_bound
+        # Without anything to choose it is a linear programme, whose optimum is its own bound.
+        dual = result.fun if result.status == 0 and not self._integers else result.mip_dual_bound
         # Rounded down by the solver's tolerance, so that the bound stays one.
         is_known = dual is not None and math.isfinite(dual)
         bound = max(0, math.floor(dual * UNIT * (1 - 1e-9) - 1e-3)) if dual is not None and is_known else 0
@@ -162,5 +163,6 @@ class _MilpResult(Protocol):
     """What scipy returns; status 0 is a proven optimum."""
 
     x: Sequence[float] | None
+    fun: float | None
     status: int
     mip_dual_bound: float | None
