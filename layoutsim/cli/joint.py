@@ -34,15 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--objective",
-        type=Objective,
-        choices=list(Objective),
+        choices=[objective.value for objective in Objective],
         default=Objective.MOVED,
         help="bytes moved, copies times runs; bytes held, each copy once; or the peak of memory (default: %(default)s)",
     )
     parser.add_argument(
         "--demands",
-        type=DemandReading,
-        choices=list(DemandReading),
+        choices=[reading.value for reading in DemandReading],
         default=DemandReading.STATED,
         help="collectives and products take the order that XLA states, or any order that serves (default: %(default)s)",
     )
@@ -62,8 +60,8 @@ def main(options: argparse.Namespace) -> int:
             module,
             options.preset,
             time_limit=options.seconds,
-            objective=options.objective,
-            reading=options.demands,
+            objective=Objective(options.objective),
+            reading=DemandReading(options.demands),
             every_order=not options.rule_orders,
             exact=not options.local,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from layoutsim.cli.common import add_json, add_module, print_json, print_rows, progress, read_module
 from layoutsim.experiments.joint import Distance, Effort, NotKnown, distance_for_report
@@ -50,8 +51,14 @@ def add_best(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-best", dest="best", action="store_const", const=None, help="do not look for the best layouts")
 
 
-def _effort(seconds: str) -> Effort:
-    return Effort(float(seconds))
+def _effort(text: str) -> Effort:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, got {text!r}")
+    return Effort(seconds)
 
 
 def best_of(options: argparse.Namespace, module: Module, preset: str) -> Distance | NotKnown | None:

@@ -78,7 +78,7 @@ def find_recorded(folder: Path) -> Recorded:
         InputError: it is not a folder.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder")
+        raise InputError(f"{folder} is not a dump folder; to ask the compiler about one module, use --live")
     stages = _largest_module(list_dump(folder))
     files = {stage: folder / stages[stage].file for stage in (BEFORE_LAYOUT, AFTER_LAYOUT, SCHEDULED) if stage in stages}
     report = _report_beside(folder, files.get(SCHEDULED))

@@ -101,9 +101,15 @@ def test_memory_compares_with_a_reference(capsys: pytest.CaptureFixture[str]) ->
         (["run", "no-such-file.hlo"], "no-such-file.hlo"),
         (["run", AXIS0, "--preset", "xla-gpu-0.6.7"], "unknown preset 'xla-gpu-0.6.7'; did you mean 'xla-gpu-0.6."),
         (["run", AXIS0, "--preset", "xla-gpu-0.6.1{all-gather=x}"], "all-gather: expected one of positional, "),
+        (["run", AXIS0, "--best", "long"], "argument --best: expected a number of seconds, got 'long'"),
+        (
+            ["joint", AXIS0, "--objective", "x"],
+            "argument --objective: invalid choice: 'x' (choose from 'moved', 'held', 'peak')",
+        ),
+        (["check", AXIS0], "is not a dump folder; to ask the compiler about one module, use --live"),
         (["explain", AXIS0, "no.such.copy"], "no copy named 'no.such.copy'"),
         (["opt", AXIS0, "--passes", "nothing"], "unknown pass 'nothing'"),
-        (["check", "no-such-folder"], "no-such-folder is not a folder"),
+        (["check", "no-such-folder"], "no-such-folder is not a dump folder"),
     ],
 )
 def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
@@ -114,6 +120,23 @@ def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
 
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", AXIS0, "--best", "long"], "--best: expected a number of seconds, got 'long'"),
+        (["run", AXIS0, "--best", "-3"], "--best: expected a number of seconds, got '-3'"),
+        (["joint", AXIS0, "--objective", "x"], "--objective: invalid choice: 'x' (choose from"),
+    ],
+)
+def test_values_that_an_option_does_not_take_are_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["nonsense"], ["run", AXIS0, "--nonsense"], ["check", "x", "--stage", "y"]])
