@@ -101,11 +101,6 @@ def test_memory_compares_with_a_reference(capsys: pytest.CaptureFixture[str]) ->
         (["run", "no-such-file.hlo"], "no-such-file.hlo"),
         (["run", AXIS0, "--preset", "xla-gpu-0.6.7"], "unknown preset 'xla-gpu-0.6.7'; did you mean 'xla-gpu-0.6."),
         (["run", AXIS0, "--preset", "xla-gpu-0.6.1{all-gather=x}"], "all-gather: expected one of positional, "),
-        (["run", AXIS0, "--best", "long"], "argument --best: expected a number of seconds, got 'long'"),
-        (
-            ["joint", AXIS0, "--objective", "x"],
-            "argument --objective: invalid choice: 'x' (choose from 'moved', 'held', 'peak')",
-        ),
         (["check", AXIS0], "is not a dump folder; to ask the compiler about one module, use --live"),
         (["explain", AXIS0, "no.such.copy"], "no copy named 'no.such.copy'"),
         (["opt", AXIS0, "--passes", "nothing"], "unknown pass 'nothing'"),
