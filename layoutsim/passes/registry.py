@@ -133,7 +133,15 @@ def _choose(value: str, choices: dict[str, object] | dict[str, bool], where: str
     return choices[value]
 
 
+_NEAR = 0.75
+_SHORTEST_PART = 3
+_MOST_MEANT = 3
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """How an error about an unknown word ends: the nearest known one, or all of them."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    """How an error about an unknown word ends: what is nearest to it, else what it is a part of, or all that is known."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=_NEAR)
+    parts = [name for name in names if len(word) >= _SHORTEST_PART and f"-{word}" in f"-{name}"]
+    meant = near or parts[:_MOST_MEANT]
+    return f"; did you mean {' or '.join(map(repr, meant))}?" if meant else f"; known: {', '.join(names)}"

@@ -8,7 +8,7 @@ from attrs import frozen
 from layoutsim.errors import PassError
 from layoutsim.ir import Module
 from layoutsim.passes import Pass, PassResult, Pipeline, parse_pipeline, pass_names
-from layoutsim.passes.registry import parse_pass, pass_class, split_outside_braces
+from layoutsim.passes.registry import did_you_mean, parse_pass, pass_class, split_outside_braces
 
 
 @frozen
@@ -69,3 +69,15 @@ def test_a_pipeline_can_be_changed() -> None:
 
 def test_classes_are_found_by_name() -> None:
     assert pass_class("layout-assignment").name == "layout-assignment"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("layout-asignment", "; did you mean 'layout-assignment'?"),  # a slip
+        ("copy", "; did you mean 'copy-insertion' or 'copy-sinking'?"),  # a part
+        ("simplify-while", "; known: layout-assignment, copy-insertion, copy-sinking, schedule"),  # neither
+    ],
+)
+def test_what_was_meant_is_near_or_holds_the_word(word: str, said: str) -> None:
+    assert did_you_mean(word, ["layout-assignment", "copy-insertion", "copy-sinking", "schedule"]) == said

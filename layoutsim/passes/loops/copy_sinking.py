@@ -95,6 +95,96 @@ class CopySinking(MovesCopies):
         choose: which of the copies that can move do.
         min_bytes: copies of smaller arrays stay.
         rules: whose rules on sharing memory hold when peaks are measured.
+
+    ``copy-sinking{choose=bytes}`` and ``copy-sinking{choose=peak}``::
+
+          body {
+        -   p = (s32[], f32[4,8,16]{1,0,2}, f32[8,16]{0,1}) parameter(0)
+        +   p = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{0,1}) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+        -   w = f32[4,8,16]{1,0,2} get-tuple-element(p), index=1
+        +   w = f32[4,8,16]{2,1,0} get-tuple-element(p), index=1
+            a = f32[8,16]{0,1} get-tuple-element(p), index=2
+            z = s32[] constant(0)
+        -   s = f32[1,8,16]{1,0,2} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+        -   r = f32[8,16]{0,1} reshape(s)
+        +   s = f32[1,8,16]{2,1,0} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+        +   s.copy = f32[1,8,16]{1,0,2} copy(s)
+        +   r = f32[8,16]{0,1} reshape(s.copy)
+            t = f32[8,16]{0,1} add(a, r)
+        -   ROOT o = (s32[], f32[4,8,16]{1,0,2}, f32[8,16]{0,1}) tuple(n, w, t)
+        +   ROOT o = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{0,1}) tuple(n, w, t)
+          }
+          cond {
+        -   q = (s32[], f32[4,8,16]{1,0,2}, f32[8,16]{0,1}) parameter(0)
+        +   q = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{0,1}) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            stack = f32[4,8,16]{2,1,0} parameter(0)
+            sum = f32[8,16]{0,1} parameter(1)
+        -   c = f32[4,8,16]{1,0,2} copy(stack)
+        -   init = (s32[], f32[4,8,16]{1,0,2}, f32[8,16]{0,1}) tuple(zero, c, sum)
+        -   loop = (s32[], f32[4,8,16]{1,0,2}, f32[8,16]{0,1}) while(init), condition=cond, body=body
+        +   init = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{0,1}) tuple(zero, stack, sum)
+        +   loop = (s32[], f32[4,8,16]{2,1,0}, f32[8,16]{0,1}) while(init), condition=cond, body=body
+            ROOT out = f32[8,16]{0,1} get-tuple-element(loop), index=2
+          }
+
+    ``copy-sinking{min-bytes=1024}``::
+
+          body {
+        -   p = (s32[], f32[4,8,16]{1,0,2}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) parameter(0)
+        +   p = (s32[], f32[4,8,16]{2,1,0}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+        -   w = f32[4,8,16]{1,0,2} get-tuple-element(p), index=1
+        +   w = f32[4,8,16]{2,1,0} get-tuple-element(p), index=1
+            v = f32[4,8]{0,1} get-tuple-element(p), index=2
+            a = f32[8,16]{0,1} get-tuple-element(p), index=3
+        +   z = s32[] constant(0)
+        +   s = f32[1,8,16]{2,1,0} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+        +   s.copy = f32[1,8,16]{1,0,2} copy(s)
+        +   r = f32[8,16]{0,1} reshape(s.copy)
+        +   t = f32[8,16]{0,1} add(a, r)
+            b = f32[8] get-tuple-element(p), index=4
+        -   z = s32[] constant(0)
+        -   s = f32[1,8,16]{1,0,2} dynamic-slice(w, i, z, z), dynamic_slice_sizes={1,8,16}
+        -   r = f32[8,16]{0,1} reshape(s)
+        -   t = f32[8,16]{0,1} add(a, r)
+            g = f32[1,8]{0,1} dynamic-slice(v, i, z), dynamic_slice_sizes={1,8}
+            h = f32[8] reshape(g)
+            u = f32[8] add(b, h)
+        -   ROOT o = (s32[], f32[4,8,16]{1,0,2}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) tuple(n, w, v, t, u)
+        +   ROOT o = (s32[], f32[4,8,16]{2,1,0}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) tuple(n, w, v, t, u)
+          }
+          cond {
+        -   q = (s32[], f32[4,8,16]{1,0,2}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) parameter(0)
+        +   q = (s32[], f32[4,8,16]{2,1,0}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            stack = f32[4,8,16]{2,1,0} parameter(0)
+            small = f32[4,8]{1,0} parameter(1)
+            sum = f32[8,16]{0,1} parameter(2)
+            row = f32[8] parameter(3)
+        -   c = f32[4,8,16]{1,0,2} copy(stack)
+            d = f32[4,8]{0,1} copy(small)
+        -   init = (s32[], f32[4,8,16]{1,0,2}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) tuple(zero, c, d, sum, row)
+        -   loop = (s32[], f32[4,8,16]{1,0,2}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) while(init), condition=cond, body=body
+        +   init = (s32[], f32[4,8,16]{2,1,0}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) tuple(zero, stack, d, sum, row)
+        +   loop = (s32[], f32[4,8,16]{2,1,0}, f32[4,8]{0,1}, f32[8,16]{0,1}, f32[8]) while(init), condition=cond, body=body
+            ROOT out = f32[8,16]{0,1} get-tuple-element(loop), index=3
+          }
     """
 
     name: ClassVar[str] = "copy-sinking"

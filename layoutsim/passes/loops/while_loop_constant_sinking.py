@@ -59,6 +59,70 @@ class WhileLoopConstantSinking(Pass):
         broadcasts: broadcasts of constants sink, too.
         only_scalars: nothing but scalars sinks.
         max_bytes: of what sinks; ``None``: any number.
+
+    ``while-loop-constant-sinking{broadcasts=true}``::
+
+          body {
+            p = (s32[], f32[4], f32[4]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            w = f32[4] get-tuple-element(p), index=1
+            x = f32[4] get-tuple-element(p), index=2
+        -   y = f32[4] multiply(x, w)
+        +   five.1 = f32[] constant(5)
+        +   fives.1 = f32[4] broadcast(five.1), dimensions={}
+        +   y = f32[4] multiply(x, fives.1)
+            ROOT o = (s32[], f32[4], f32[4]) tuple(n, w, y)
+          }
+          cond {
+            q = (s32[], f32[4], f32[4]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            five = f32[] constant(5)
+            fives = f32[4] broadcast(five), dimensions={}
+            start = f32[4] parameter(0)
+            init = (s32[], f32[4], f32[4]) tuple(zero, fives, start)
+            loop = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=2
+          }
+
+    ``while-loop-constant-sinking{only-scalars=true}`` and ``while-loop-constant-sinking{max-bytes=4}``::
+
+          body {
+            p = (s32[], f32[], f32[4], f32[4]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            v = f32[] get-tuple-element(p), index=1
+            w = f32[4] get-tuple-element(p), index=2
+            x = f32[4] get-tuple-element(p), index=3
+        -   b = f32[4] broadcast(v), dimensions={}
+        +   five.1 = f32[] constant(5)
+        +   b = f32[4] broadcast(five.1), dimensions={}
+            y = f32[4] multiply(x, b)
+            a = f32[4] add(y, w)
+            ROOT o = (s32[], f32[], f32[4], f32[4]) tuple(n, v, w, a)
+          }
+          cond {
+            q = (s32[], f32[], f32[4], f32[4]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            five = f32[] constant(5)
+            four = f32[4] constant({1, 2, 3, 4})
+            start = f32[4] parameter(0)
+            init = (s32[], f32[], f32[4], f32[4]) tuple(zero, five, four, start)
+            loop = (s32[], f32[], f32[4], f32[4]) while(init), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=3
+          }
     """
 
     name: ClassVar[str] = "while-loop-constant-sinking"

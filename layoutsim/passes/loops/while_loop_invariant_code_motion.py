@@ -97,6 +97,166 @@ class WhileLoopInvariantCodeMotion(MovesCopies):
         other: anything moves that is neither a constant nor a reshape.
         size_inflation_ratio: bytes made for each byte read, at most; ``None``: any number.
         max_bytes: of a result that moves; ``None``: any number.
+
+    ``while-loop-invariant-code-motion{reshapes=true}``::
+
+          body {
+        -   p = (s32[], f32[4], f32[4]) parameter(0)
+        +   p = (s32[], f32[4], f32[4], f32[2,2]{1,0}) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            w = f32[4] get-tuple-element(p), index=1
+            x = f32[4] get-tuple-element(p), index=2
+        -   r = f32[2,2]{1,0} reshape(w)
+            d = f32[2,2]{1,0} reshape(x)
+        -   m = f32[2,2]{1,0} multiply(d, r)
+        +   get-tuple-element = f32[2,2]{1,0} get-tuple-element(p), index=3
+        +   m = f32[2,2]{1,0} multiply(d, get-tuple-element)
+            y = f32[4] reshape(m)
+        -   ROOT o = (s32[], f32[4], f32[4]) tuple(n, w, y)
+        +   ROOT tuple.1 = (s32[], f32[4], f32[4], f32[2,2]{1,0}) tuple(n, w, y, get-tuple-element)
+          }
+          cond {
+        -   q = (s32[], f32[4], f32[4]) parameter(0)
+        +   q = (s32[], f32[4], f32[4], f32[2,2]{1,0}) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            v = f32[4] parameter(0)
+            start = f32[4] parameter(1)
+        -   init = (s32[], f32[4], f32[4]) tuple(zero, v, start)
+        -   loop = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+        +   r.1 = f32[2,2]{1,0} reshape(v)
+        +   tuple = (s32[], f32[4], f32[4], f32[2,2]{1,0}) tuple(zero, v, start, r.1)
+        +   loop = (s32[], f32[4], f32[4], f32[2,2]{1,0}) while(tuple), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=2
+          }
+
+    ``while-loop-invariant-code-motion{constants=true other=false}``::
+
+          body {
+        -   p = (s32[], f32[4], f32[4]) parameter(0)
+        +   p = (s32[], f32[4], f32[4], s32[], f32[4]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+        -   k = s32[] constant(1)
+        -   n = s32[] add(i, k)
+        +   get-tuple-element = s32[] get-tuple-element(p), index=3
+        +   n = s32[] add(i, get-tuple-element)
+            w = f32[4] get-tuple-element(p), index=1
+            x = f32[4] get-tuple-element(p), index=2
+        -   c = f32[4] constant({1, 2, 3, 4})
+            g = f32[4] negate(w)
+        -   m = f32[4] add(g, c)
+        +   get-tuple-element.1 = f32[4] get-tuple-element(p), index=4
+        +   m = f32[4] add(g, get-tuple-element.1)
+            y = f32[4] add(x, m)
+        -   ROOT o = (s32[], f32[4], f32[4]) tuple(n, w, y)
+        +   ROOT tuple.1 = (s32[], f32[4], f32[4], s32[], f32[4]) tuple(n, w, y, get-tuple-element, get-tuple-element.1)
+          }
+          cond {
+        -   q = (s32[], f32[4], f32[4]) parameter(0)
+        +   q = (s32[], f32[4], f32[4], s32[], f32[4]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            v = f32[4] parameter(0)
+            start = f32[4] parameter(1)
+        -   init = (s32[], f32[4], f32[4]) tuple(zero, v, start)
+        -   loop = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+        +   k.1 = s32[] constant(1)
+        +   c.1 = f32[4] constant({1, 2, 3, 4})
+        +   tuple = (s32[], f32[4], f32[4], s32[], f32[4]) tuple(zero, v, start, k.1, c.1)
+        +   loop = (s32[], f32[4], f32[4], s32[], f32[4]) while(tuple), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=2
+          }
+
+    ``while-loop-invariant-code-motion{size-inflation-ratio=2}``::
+
+          body {
+        -   p = (s32[], f32[4], f32[4]) parameter(0)
+        +   p = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            w = f32[4] get-tuple-element(p), index=1
+            x = f32[4] get-tuple-element(p), index=2
+        -   g = f32[4] negate(w)
+        +   get-tuple-element = f32[4] get-tuple-element(p), index=3
+            z = f32[] constant(0)
+            d = f32[64] pad(w, z), padding=0_60
+            h = f32[4] slice(d), slice={[2:6]}
+        -   m = f32[4] add(g, h)
+        +   m = f32[4] add(get-tuple-element, h)
+            y = f32[4] add(x, m)
+        -   ROOT o = (s32[], f32[4], f32[4]) tuple(n, w, y)
+        +   ROOT tuple.1 = (s32[], f32[4], f32[4], f32[4]) tuple(n, w, y, get-tuple-element)
+          }
+          cond {
+        -   q = (s32[], f32[4], f32[4]) parameter(0)
+        +   q = (s32[], f32[4], f32[4], f32[4]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            v = f32[4] parameter(0)
+            start = f32[4] parameter(1)
+        -   init = (s32[], f32[4], f32[4]) tuple(zero, v, start)
+        -   loop = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+        +   g.1 = f32[4] negate(v)
+        +   tuple = (s32[], f32[4], f32[4], f32[4]) tuple(zero, v, start, g.1)
+        +   loop = (s32[], f32[4], f32[4], f32[4]) while(tuple), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=2
+          }
+
+    ``while-loop-invariant-code-motion{max-bytes=8}``::
+
+          body {
+        -   p = (s32[], f32[4], f32[4]) parameter(0)
+        +   p = (s32[], f32[4], f32[4], f32[2]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            w = f32[4] get-tuple-element(p), index=1
+            x = f32[4] get-tuple-element(p), index=2
+        +   get-tuple-element = f32[2] get-tuple-element(p), index=3
+        +   m = f32[4] concatenate(get-tuple-element, get-tuple-element), dimensions={0}
+            g = f32[4] negate(w)
+        -   h = f32[2] slice(w), slice={[0:2]}
+        -   u = f32[2] exponential(h)
+        -   m = f32[4] concatenate(u, u), dimensions={0}
+            t = f32[4] multiply(m, g)
+            y = f32[4] add(x, t)
+        -   ROOT o = (s32[], f32[4], f32[4]) tuple(n, w, y)
+        +   ROOT tuple.1 = (s32[], f32[4], f32[4], f32[2]) tuple(n, w, y, get-tuple-element)
+          }
+          cond {
+        -   q = (s32[], f32[4], f32[4]) parameter(0)
+        +   q = (s32[], f32[4], f32[4], f32[2]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            v = f32[4] parameter(0)
+            start = f32[4] parameter(1)
+        -   init = (s32[], f32[4], f32[4]) tuple(zero, v, start)
+        -   loop = (s32[], f32[4], f32[4]) while(init), condition=cond, body=body
+        +   h.1 = f32[2] slice(v), slice={[0:2]}
+        +   u.1 = f32[2] exponential(h.1)
+        +   tuple = (s32[], f32[4], f32[4], f32[2]) tuple(zero, v, start, u.1)
+        +   loop = (s32[], f32[4], f32[4], f32[2]) while(tuple), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=2
+          }
     """
 
     name: ClassVar[str] = "while-loop-invariant-code-motion"

@@ -99,6 +99,80 @@ class WhileLoopSimplifier(Pass):
     Attributes:
         parts: what is tried.
         repeat: until nothing changes; otherwise once, as one run of XLA's pass does.
+
+    ``while-loop-simplifier{parts=scalars}``::
+
+          body {
+            p = (s32[], f32[4], f32[8], f32[]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            x = f32[4] get-tuple-element(p), index=1
+        +   two.1 = f32[] constant(2)
+        +   b = f32[4] broadcast(two.1), dimensions={}
+        +   y = f32[4] add(x, b)
+            d = f32[8] get-tuple-element(p), index=2
+        -   c = f32[] get-tuple-element(p), index=3
+        -   b = f32[4] broadcast(c), dimensions={}
+        -   y = f32[4] add(x, b)
+            m = f32[8] negate(d)
+        -   ROOT o = (s32[], f32[4], f32[8], f32[]) tuple(n, y, m, c)
+        +   ROOT o = (s32[], f32[4], f32[8], f32[]) tuple(n, y, m, two.1)
+          }
+          cond {
+            q = (s32[], f32[4], f32[8], f32[]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+            zero = s32[] constant(0)
+            h = f32[8] parameter(1)
+            two = f32[] constant(2)
+            a = f32[4] parameter(0)
+            init = (s32[], f32[4], f32[8], f32[]) tuple(zero, a, h, two)
+            loop = (s32[], f32[4], f32[8], f32[]) while(init), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=1
+          }
+
+    ``while-loop-simplifier{repeat=true}``::
+
+          body {
+        -   p = (s32[], f32[4], f32[8], f32[]) parameter(0)
+        +   p = (s32[], f32[4]) parameter(0)
+            i = s32[] get-tuple-element(p), index=0
+            k = s32[] constant(1)
+            n = s32[] add(i, k)
+            x = f32[4] get-tuple-element(p), index=1
+        -   d = f32[8] get-tuple-element(p), index=2
+        -   c = f32[] get-tuple-element(p), index=3
+        -   b = f32[4] broadcast(c), dimensions={}
+        +   two.1 = f32[] constant(2)
+        +   b = f32[4] broadcast(two.1), dimensions={}
+            y = f32[4] add(x, b)
+        -   m = f32[8] negate(d)
+        -   ROOT o = (s32[], f32[4], f32[8], f32[]) tuple(n, y, m, c)
+        +   ROOT tuple.2 = (s32[], f32[4]) tuple(n, y)
+          }
+          cond {
+        -   q = (s32[], f32[4], f32[8], f32[]) parameter(0)
+        +   q = (s32[], f32[4]) parameter(0)
+            j = s32[] get-tuple-element(q), index=0
+            e = s32[] constant(4)
+            ROOT l = pred[] compare(j, e), direction=LT
+          }
+          ENTRY main {
+        +   h = f32[8] parameter(1)
+            zero = s32[] constant(0)
+        -   h = f32[8] parameter(1)
+        -   two = f32[] constant(2)
+            a = f32[4] parameter(0)
+        -   init = (s32[], f32[4], f32[8], f32[]) tuple(zero, a, h, two)
+        -   loop = (s32[], f32[4], f32[8], f32[]) while(init), condition=cond, body=body
+        +   tuple.3 = (s32[], f32[4]) tuple(zero, a)
+        +   loop = (s32[], f32[4]) while(tuple.3), condition=cond, body=body
+            ROOT out = f32[4] get-tuple-element(loop), index=1
+          }
     """
 
     name: ClassVar[str] = "while-loop-simplifier"
